@@ -1,0 +1,210 @@
+//! What a chat backend is: one exchange, no retries, errors that know what to do about themselves.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use skillopt_core::job::{Schema, Usage};
+
+/// Who speaks a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Instructions.
+    System,
+    /// The task.
+    User,
+    /// An earlier answer.
+    Assistant,
+}
+
+impl Role {
+    /// Returns the name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// The text.
+    pub content: String,
+}
+
+/// One exchange to make.
+#[derive(Clone, Debug)]
+pub struct ChatRequest {
+    /// Model name as the provider knows it.
+    pub model: String,
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// Upper limit of the answer, in tokens.
+    pub max_tokens: u32,
+    /// Sampling temperature; `None` leaves it to the provider.
+    pub temperature: Option<f64>,
+    /// Reasoning effort; `None` leaves it to the provider.
+    pub reasoning_effort: Option<String>,
+    /// JSON schema that binds the answer.
+    pub schema: Option<Schema>,
+    /// Limit of the whole exchange, from connect to the last byte.
+    pub timeout: Duration,
+    /// Stage label (`rollout`, `analyst`, …), for accounting and the simulated model.
+    pub stage: String,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// It was done.
+    Stop,
+    /// The token limit cut it.
+    Length,
+    /// Another or no reason was given.
+    Other,
+}
+
+/// A model's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatReply {
+    /// The text; may be empty.
+    pub text: String,
+    /// Why it ended.
+    pub finish: Finish,
+    /// Tokens of this exchange (`calls` is 1).
+    pub usage: Usage,
+}
+
+/// What the caller should do about a failed exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Try again, not before this time if the provider named one.
+    Retry(Option<Duration>),
+    /// This very request can never succeed; other requests may.
+    GiveUp,
+    /// No request can succeed until a person changes something: pause the run.
+    StopRun,
+}
+
+/// Why an exchange gave no answer. `endpoint` never holds a credential.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// HTTP 429, or the like.
+    #[error("`{endpoint}` asked us to slow down (HTTP 429)")]
+    Throttled {
+        /// Where it happened.
+        endpoint: String,
+        /// The provider's Retry-After.
+        retry_after: Option<Duration>,
+    },
+    /// HTTP 401 or 403.
+    #[error("`{endpoint}` rejected the credentials (HTTP {status}): {detail}")]
+    Unauthorized {
+        /// Where it happened.
+        endpoint: String,
+        /// 401 or 403.
+        status: u16,
+        /// Start of the provider's message, redacted.
+        detail: String,
+    },
+    /// The server answered with an error that may pass (408, 409, 425, 5xx).
+    #[error("`{endpoint}` answered HTTP {status}: {detail}")]
+    Server {
+        /// Where it happened.
+        endpoint: String,
+        /// The status.
+        status: u16,
+        /// The provider's Retry-After.
+        retry_after: Option<Duration>,
+        /// Start of the provider's message, redacted.
+        detail: String,
+    },
+    /// The request itself was refused (400, 413, 422): this prompt can never succeed.
+    #[error("`{endpoint}` refused the request (HTTP {status}): {detail}")]
+    Rejected {
+        /// Where it happened.
+        endpoint: String,
+        /// The status.
+        status: u16,
+        /// Start of the provider's message, redacted.
+        detail: String,
+    },
+    /// Wrong address or model (404, 405, a redirect): nothing can succeed until the configuration
+    /// changes.
+    #[error("`{endpoint}` does not offer this (HTTP {status}): {detail}")]
+    Misconfigured {
+        /// Where it happened.
+        endpoint: String,
+        /// The status, 0 if it never came to a request.
+        status: u16,
+        /// What is wrong.
+        detail: String,
+    },
+    /// No connection, or it broke.
+    #[error("no connection to `{endpoint}`: {detail}")]
+    Connection {
+        /// Where it happened.
+        endpoint: String,
+        /// The cause.
+        detail: String,
+    },
+    /// The exchange took longer than its limit.
+    #[error("`{endpoint}` did not answer within {limit:?}")]
+    Timeout {
+        /// Where it happened.
+        endpoint: String,
+        /// The limit that fired.
+        limit: Duration,
+    },
+    /// HTTP 200 with a body that is not a chat completion.
+    #[error("`{endpoint}` answered something that is not a chat completion: {detail}")]
+    Malformed {
+        /// Where it happened.
+        endpoint: String,
+        /// What was wrong.
+        detail: String,
+    },
+    /// The provider withheld the answer (content filter, refusal).
+    #[error("`{endpoint}` withheld the answer: {detail}")]
+    Filtered {
+        /// Where it happened.
+        endpoint: String,
+        /// The reason given.
+        detail: String,
+    },
+}
+
+impl CallError {
+    /// Returns what to do about it.
+    #[must_use]
+    pub fn disposition(&self) -> Disposition {
+        match self {
+            Self::Throttled { retry_after, .. } | Self::Server { retry_after, .. } => {
+                Disposition::Retry(*retry_after)
+            }
+            Self::Connection { .. } | Self::Timeout { .. } | Self::Malformed { .. } => {
+                Disposition::Retry(None)
+            }
+            Self::Rejected { .. } | Self::Filtered { .. } => Disposition::GiveUp,
+            Self::Unauthorized { .. } | Self::Misconfigured { .. } => Disposition::StopRun,
+        }
+    }
+}
+
+/// A chat model: makes one exchange, without retries.
+#[async_trait]
+pub trait ChatModel: Send + Sync {
+    /// Makes one exchange.
+    ///
+    /// # Errors
+    /// Every way an exchange can fail to give an answer; see [`CallError::disposition`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future abandons the exchange; the provider may still have been paid.
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError>;
+}

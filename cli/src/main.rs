@@ -1,0 +1,2 @@
+//! skillopt command line.
+fn main() {}

@@ -1,0 +1,216 @@
+//! Jobs: the only unit of work, and what comes out of one.
+//!
+//! A job is a self-contained value whose [`Key`] is the hash of everything that may change its
+//! answer. A result is stored once under its key, the first writer wins. Large values travel by
+//! hash as blobs, so that a job message stays at a few hundred bytes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::hash::Hash;
+
+/// Version of the job format. A worker leaves jobs of another version to others.
+pub const VERSION: u32 = 1;
+
+/// The address of a job's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Key(pub Hash);
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One job: what to run, how often it was asked for before, and who may share its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// [`VERSION`] of the program that wrote the job.
+    pub version: u32,
+    /// What to run.
+    pub work: Work,
+    /// 0 for the first sample, 1 for a second one of the same work, …
+    pub repeat: u32,
+    /// Empty: the answer is shared by everyone. Else only jobs of the same scope share it.
+    pub scope: String,
+}
+
+/// The two kinds of job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Work {
+    /// One item, one skill, one target: a scored trajectory.
+    Rollout(RolloutWork),
+    /// One rendered prompt, one model: text and usage.
+    Chat(ChatWork),
+}
+
+/// A rollout; every hash names a blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutWork {
+    /// Registered name of the benchmark.
+    pub benchmark: String,
+    /// Version of its prompts and scorer; for a custom benchmark a hash of its files.
+    pub benchmark_version: String,
+    /// The item's id, for people; the content is in `item`.
+    pub item_id: String,
+    /// The item as JSON.
+    pub item: Hash,
+    /// The skill folder, see [`crate::skill`].
+    pub skill: Hash,
+    /// The target's model profile as JSON (backend, model, endpoint identity, sampling).
+    pub target: Hash,
+    /// The benchmark's settings of this rollout as JSON.
+    pub settings: Hash,
+}
+
+/// A chat call; every hash names a blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatWork {
+    /// Stage label: `analyst`, `merge`, `ranking`, … (training spec 6.1).
+    pub stage: String,
+    /// The rendered [`Prompt`] as JSON.
+    pub prompt: Hash,
+    /// The optimizer's model profile as JSON.
+    pub model: Hash,
+    /// Upper limit of the answer, in tokens.
+    pub max_tokens: u32,
+    /// Reasoning effort of this call, if it differs from the profile's.
+    pub reasoning_effort: Option<String>,
+}
+
+/// What an optimizer stage says to its model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// System text.
+    pub system: String,
+    /// User text.
+    pub user: String,
+    /// JSON schema that binds the answer, in schema-bound mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
+}
+
+/// A named JSON schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// Name sent along with the schema.
+    pub name: String,
+    /// The schema itself.
+    pub schema: Value,
+}
+
+impl Job {
+    /// Returns the key: a hash over every field that may change the answer.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        let repeat = self.repeat.to_le_bytes();
+        let version = self.version.to_le_bytes();
+        let head: [&[u8]; 3] = [&version, &repeat, self.scope.as_bytes()];
+        Key(match &self.work {
+            Work::Rollout(w) => {
+                let work: [&[u8]; 8] = [
+                    b"rollout",
+                    w.benchmark.as_bytes(),
+                    w.benchmark_version.as_bytes(),
+                    w.item_id.as_bytes(),
+                    w.item.as_bytes(),
+                    w.skill.as_bytes(),
+                    w.target.as_bytes(),
+                    w.settings.as_bytes(),
+                ];
+                Hash::of_parts(head.into_iter().chain(work))
+            }
+            Work::Chat(w) => {
+                let max_tokens = w.max_tokens.to_le_bytes();
+                let effort = w.reasoning_effort.as_deref().unwrap_or("");
+                let work: [&[u8]; 6] = [
+                    b"chat",
+                    w.stage.as_bytes(),
+                    w.prompt.as_bytes(),
+                    w.model.as_bytes(),
+                    &max_tokens,
+                    effort.as_bytes(),
+                ];
+                Hash::of_parts(head.into_iter().chain(work))
+            }
+        })
+    }
+
+    /// Returns a short name for logs and errors.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.work {
+            Work::Rollout(w) => format!("rollout of item `{}`", w.item_id),
+            Work::Chat(w) => format!("`{}` call", w.stage),
+        }
+    }
+}
+
+/// Tokens of one or more answered calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Answered calls.
+    pub calls: u64,
+    /// Tokens sent.
+    pub prompt_tokens: u64,
+    /// Tokens received.
+    pub completion_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.prompt_tokens += other.prompt_tokens;
+        self.completion_tokens += other.completion_tokens;
+    }
+}
+
+/// How a finished rollout ended. A failure of the world around it is not among these: it never
+/// becomes a record, and so never a score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// A scorer judged the answer.
+    Scored,
+    /// The agent itself failed (gave up, empty answer, own turn or time limit): scored 0, with a
+    /// reason in the row's `fail_reason`.
+    AgentFailed,
+}
+
+/// A finished rollout: what is stored under its key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RolloutRecord {
+    /// How it ended.
+    pub ending: Ending,
+    /// The result row (`id`, `hard`, `soft`, …; training spec 2.4).
+    pub row: Map<String, Value>,
+    /// The trajectory (`conversation.json`; training spec 2.3).
+    pub conversation: Vec<Value>,
+    /// Other text files of the rollout's folder by name, e.g. `target_system_prompt.txt`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub files: Map<String, Value>,
+    /// Tokens of its answered calls.
+    pub usage: Usage,
+}
+
+/// An answered chat call: what is stored under its key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatRecord {
+    /// The answer, or why the model gave none.
+    pub answer: Answer,
+    /// Tokens of the call.
+    pub usage: Usage,
+}
+
+/// The answer of a chat call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The text.
+    Text(String),
+    /// The provider refused this very prompt for good (too long, filtered): asking again would not
+    /// help, the stage takes its fallback.
+    Refused(String),
+}

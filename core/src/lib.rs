@@ -1,0 +1,11 @@
+//! The pure domain of skill training: documents, edits, budgets, gates, optimizer stages, jobs.
+//!
+//! No I/O, no clock, no randomness but seeded generators, nothing async. Facts come in, decisions
+//! go out; the services fetch the facts and carry the decisions out. Start at [`job`] for the unit
+//! of work, at [`skill`] for the trained document.
+
+pub mod hash;
+pub mod job;
+pub mod text;
+
+pub use hash::Hash;

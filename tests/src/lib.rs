@@ -1,0 +1,3 @@
+//! Helpers of the tests: the golden-vector runner, and the processes that tests start.
+
+pub mod parity;
