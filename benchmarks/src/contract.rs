@@ -1,0 +1,153 @@
+//! The contract of a benchmark: load the items, run one of them, score the answer.
+//!
+//! The training loop calls [`Benchmark::load`] once and gets everything it needs to make jobs; a
+//! worker calls [`Benchmark::rollout`] for one job and gets one scored trajectory. There is no
+//! batch loop, no retry and no resume in a benchmark: these live in one place of the worker
+//! (benchmarks spec 8.2).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use skillopt_backends::{CallError, ChatReply, Message};
+use skillopt_core::job::RolloutRecord;
+
+use crate::error::{LoadError, RolloutError};
+use crate::splits::Splits;
+
+/// The agent under training, as a benchmark sees it. The worker implements it: model, endpoint,
+/// sampling, timeout and retries are its business, and it counts the tokens.
+#[async_trait]
+pub trait Target: Send + Sync {
+    /// Sends a conversation and returns the answer; `max_tokens` limits the answer.
+    ///
+    /// # Errors
+    /// No answer could be had. A benchmark passes this on as it is; it never becomes a score.
+    async fn ask(&self, messages: Vec<Message>, max_tokens: u32) -> Result<ChatReply, CallError>;
+}
+
+/// One rollout to do. Everything in here is part of the job's key.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// The item, as [`Benchmark::load`] returned it.
+    pub item: &'a Value,
+    /// The text of the skill's `SKILL.md`.
+    pub skill: &'a str,
+    /// The skill's other text files by path; empty for the common single-document skill.
+    pub skill_files: &'a BTreeMap<String, String>,
+    /// The [`Suite::settings`] the item was loaded with.
+    pub settings: &'a Value,
+}
+
+/// A task suite. A new one is a folder of this crate and one line in [`crate::registry`].
+#[async_trait]
+pub trait Benchmark: Send + Sync {
+    /// Registered name, as in `env.name` of the configuration.
+    fn name(&self) -> &'static str;
+
+    /// Version of its prompts and its scorer. Part of every job's key: change it whenever an old
+    /// answer or an old score would no longer be right.
+    fn version(&self) -> &'static str;
+
+    /// Loads the items and everything a run needs to know about them. Called once per run; reads
+    /// files, so call it outside an async worker thread.
+    ///
+    /// # Errors
+    /// The data is missing, unreadable or wrong; the text names the file and what to do.
+    fn load(&self, args: &LoadArgs) -> Result<Suite, LoadError>;
+
+    /// Runs one item with one skill and scores the answer. The returned record's `usage` covers
+    /// the calls made through `target`.
+    ///
+    /// # Errors
+    /// The world around the agent failed: no answer, no judge, an item that cannot be read. See
+    /// [`RolloutError::disposition`]. The agent's own failures are `Ok` with
+    /// [`skillopt_core::job::Ending::AgentFailed`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future abandons the rollout and ends every process it started.
+    async fn rollout(
+        &self,
+        task: Task<'_>,
+        target: &dyn Target,
+    ) -> Result<RolloutRecord, RolloutError>;
+}
+
+/// What a benchmark needs of the flat configuration (training spec 1.14).
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadArgs {
+    /// `split_dir` or `ratio`; empty means the benchmark's default.
+    pub split_mode: String,
+    /// Folder with `train/`, `val/` and `test/`.
+    pub split_dir: String,
+    /// Raw items of mode `ratio`: a file, or a folder that holds one.
+    pub data_path: String,
+    /// Weights `train:val:test`; empty means `2:1:7`.
+    pub split_ratio: String,
+    /// Seed of the ratio split; 0 means [`Self::seed`].
+    pub split_seed: i64,
+    /// Seed of the run.
+    pub seed: i64,
+    /// Keep only the first `limit` items of every part; 0 keeps all.
+    pub limit: usize,
+    /// Where a ratio split is written; empty means below [`Self::out_root`].
+    pub split_output_dir: String,
+    /// The run's folder.
+    pub out_root: PathBuf,
+    /// Most model calls of one rollout.
+    pub max_turns: u32,
+    /// Most tokens of one answer.
+    pub max_completion_tokens: u32,
+    /// Limit of one call (or command) in seconds.
+    pub exec_timeout: u64,
+    /// All other `env` keys, for keys that only one benchmark knows.
+    pub extra: Map<String, Value>,
+}
+
+impl Default for LoadArgs {
+    fn default() -> Self {
+        Self {
+            split_mode: String::new(),
+            split_dir: String::new(),
+            data_path: String::new(),
+            split_ratio: String::new(),
+            split_seed: 42,
+            seed: 42,
+            limit: 0,
+            split_output_dir: String::new(),
+            out_root: PathBuf::from("outputs"),
+            max_turns: 1,
+            max_completion_tokens: 16_384,
+            exec_timeout: 120,
+            extra: Map::new(),
+        }
+    }
+}
+
+/// A loaded benchmark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suite {
+    /// What people call it: the registered name, or a custom benchmark's own.
+    pub title: String,
+    /// The items.
+    pub splits: Splits,
+    /// Settings of every rollout, the same for equal configurations; stored as a blob and part of
+    /// the job's key. A worker needs nothing else: no folder travels.
+    pub settings: Value,
+    /// Names of the rows in the final table of accuracy by type.
+    pub task_types: Vec<String>,
+    /// What the error analyst may call a failure (training spec 6.3).
+    pub failure_categories: Vec<String>,
+    /// The benchmark's own analyst prompts; `None` takes the generic ones.
+    pub analyst_prompts: AnalystPrompts,
+}
+
+/// System texts that replace the generic analyst prompts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnalystPrompts {
+    /// For failed trajectories.
+    pub error: Option<String>,
+    /// For successful trajectories.
+    pub success: Option<String>,
+}
