@@ -6,6 +6,7 @@
 
 pub mod hash;
 pub mod job;
+pub mod json_extract;
 pub mod text;
 
 pub use hash::Hash;
