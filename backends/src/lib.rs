@@ -3,6 +3,8 @@
 //! Must not know queues, benchmarks or runs. Start at [`contract`].
 
 pub mod contract;
+mod http;
+pub mod openai_compatible;
 
 pub use contract::{
     CallError, ChatModel, ChatReply, ChatRequest, Disposition, Finish, Message, Role,

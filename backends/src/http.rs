@@ -1,0 +1,167 @@
+//! One HTTP exchange with JSON in and out: keep-alive, bounded answers, a deadline, no redirects.
+//!
+//! A redirect is never followed, so a credential cannot reach another host. Connections are pooled
+//! per address without a limit of our own: the slots of the worker bound them.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use crate::contract::CallError;
+
+/// The largest answer that is read, in bytes.
+pub(crate) const ANSWER_MAX: usize = 32 << 20;
+/// How long a connection may take to open.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What came back: any status, with the whole body.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// A client for plain and TLS addresses.
+pub(crate) struct Http {
+    plain: Client<HttpConnector, Full<Bytes>>,
+    /// Built at the first `https` call: a plain address then needs no root certificates.
+    tls: OnceLock<Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, String>>,
+}
+
+impl Http {
+    pub(crate) fn new() -> Self {
+        Self {
+            plain: builder().build(connector()),
+            tls: OnceLock::new(),
+        }
+    }
+
+    /// Sends `body` and reads the whole answer within `limit`. `endpoint` is the address for
+    /// messages, without credentials.
+    pub(crate) async fn post(
+        &self,
+        uri: &Uri,
+        endpoint: &str,
+        authorization: Option<&header::HeaderValue>,
+        body: Vec<u8>,
+        limit: Duration,
+    ) -> Result<Answer, CallError> {
+        let mut request = Request::post(uri.clone())
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json");
+        if let Some(value) = authorization {
+            request = request.header(header::AUTHORIZATION, value);
+        }
+        let request =
+            request
+                .body(Full::new(Bytes::from(body)))
+                .map_err(|e| CallError::Misconfigured {
+                    endpoint: endpoint.to_owned(),
+                    status: 0,
+                    detail: e.to_string(),
+                })?;
+        match tokio::time::timeout(limit, self.exchange(request, endpoint)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(CallError::Timeout {
+                endpoint: endpoint.to_owned(),
+                limit,
+            }),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+        endpoint: &str,
+    ) -> Result<Answer, CallError> {
+        let broken = |detail: String| CallError::Connection {
+            endpoint: endpoint.to_owned(),
+            detail,
+        };
+        let response = if request.uri().scheme_str() == Some("https") {
+            let client = self.tls.get_or_init(tls_client).as_ref().map_err(|e| {
+                CallError::Misconfigured {
+                    endpoint: endpoint.to_owned(),
+                    status: 0,
+                    detail: e.clone(),
+                }
+            })?;
+            client.request(request).await
+        } else {
+            self.plain.request(request).await
+        }
+        .map_err(|e| broken(chain(&e)))?;
+        let (parts, body) = response.into_parts();
+        let body = match Limited::new(body, ANSWER_MAX).collect().await {
+            Ok(collected) => collected.to_bytes(),
+            Err(e) if e.is::<LengthLimitError>() => {
+                let detail = format!("more than {ANSWER_MAX} bytes");
+                return Err(CallError::Malformed {
+                    endpoint: endpoint.to_owned(),
+                    detail,
+                });
+            }
+            Err(e) => return Err(broken(chain(&*e))),
+        };
+        Ok(Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        })
+    }
+}
+
+fn builder() -> hyper_util::client::legacy::Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(Duration::from_secs(30));
+    builder
+}
+
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.enforce_http(false);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector
+}
+
+fn tls_client() -> Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, String> {
+    let https = HttpsConnectorBuilder::new()
+        .with_provider_and_native_roots(rustls_provider())
+        .map_err(|e| {
+            format!("no root certificates were found ({e}); install the system's CA certificates or set SSL_CERT_FILE")
+        })?
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(connector());
+    Ok(builder().build(https))
+}
+
+fn rustls_provider() -> rustls::crypto::CryptoProvider {
+    rustls::crypto::ring::default_provider()
+}
+
+/// Joins an error and its causes, since the outermost one alone says little.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
