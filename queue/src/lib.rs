@@ -1,1 +1,21 @@
-//! queue
+//! Hands jobs from runs to workers, and keeps what comes out of them.
+//!
+//! Two seams: [`Store`] keeps blobs, results and run logs; [`Queue`] delivers each job at least
+//! once and commits its result exactly once. A run submits jobs and hears of their ends through
+//! [`Notices`]; a worker leases, renews and completes. This crate does not know what a job means,
+//! who owns a run, or how jobs are shared fairly between runs: it keeps order by priority, then
+//! first in, first out.
+//!
+//! Start at [`Queue`].
+
+pub mod clock;
+pub mod message;
+pub mod notice;
+pub mod queue;
+pub mod store;
+
+pub use clock::{Clock, SystemClock, TestClock, Timestamp};
+pub use message::{Enqueue, Fence, Lane, Leased, Priority, RunId, Ticket, Want};
+pub use notice::{Ended, Notice, Notices};
+pub use queue::{Queue, Refused};
+pub use store::Store;
