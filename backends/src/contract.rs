@@ -124,7 +124,7 @@ pub enum CallError {
         /// Start of the provider's message, redacted.
         detail: String,
     },
-    /// The request itself was refused (400, 413, 422): this prompt can never succeed.
+    /// This very prompt was refused, for it is too long: it can never succeed, others may.
     #[error("`{endpoint}` refused the request (HTTP {status}): {detail}")]
     Rejected {
         /// Where it happened.
@@ -134,8 +134,8 @@ pub enum CallError {
         /// Start of the provider's message, redacted.
         detail: String,
     },
-    /// Wrong address or model (404, 405, a redirect): nothing can succeed until the configuration
-    /// changes.
+    /// Wrong address, model or parameter (400, 404, 405, 422, a redirect): nothing can succeed
+    /// until the configuration changes.
     #[error("`{endpoint}` does not offer this (HTTP {status}): {detail}")]
     Misconfigured {
         /// Where it happened.

@@ -275,6 +275,21 @@ fn out_of_quota(detail: &str) -> bool {
     detail.contains("insufficient_quota") || detail.contains("billing_hard_limit")
 }
 
+/// Servers say in words only that a prompt does not fit into the model's context.
+fn is_too_long(detail: &str) -> bool {
+    let detail = detail.to_lowercase();
+    [
+        "context length",
+        "context_length",
+        "context size",
+        "too long",
+        "maximum context",
+        "too many tokens",
+    ]
+    .iter()
+    .any(|words| detail.contains(words))
+}
+
 /// Returns an address without user, password and query.
 fn without_credentials(address: &str) -> String {
     let address = address.split(['?', '#']).next().unwrap_or_default();
@@ -387,8 +402,10 @@ mod tests {
         check_status(408, "", "Server");
         check_status(404, "no such model", "Misconfigured");
         check_status(302, "", "Misconfigured");
-        check_status(400, "too long", "Rejected");
-        check_status(422, "", "Rejected");
+        check_status(400, "maximum context length is 4096 tokens", "Rejected");
+        check_status(413, "", "Rejected");
+        check_status(400, "unknown parameter", "Misconfigured");
+        check_status(422, "", "Misconfigured");
         check_status(204, "", "Malformed");
     }
 

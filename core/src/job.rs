@@ -214,3 +214,69 @@ pub enum Answer {
     /// help, the stage takes its fallback.
     Refused(String),
 }
+
+/// A model in a role: everything about it that may change its answers. Travels as a blob; holds
+/// no secret and nothing that only changes the time (timeouts, retries).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// `target` or `optimizer`; decides which credentials a worker takes.
+    pub role: String,
+    /// Backend name, e.g. `openai_compatible`.
+    pub backend: String,
+    /// Model name as the provider knows it.
+    pub model: String,
+    /// Address of the provider without credentials; empty for in-process backends.
+    pub endpoint: String,
+    /// Sampling temperature; `None` leaves it to the provider.
+    pub temperature: Option<f64>,
+    /// Most tokens of one answer, whatever a call asks for; 0 = no limit of its own.
+    pub max_tokens: u32,
+    /// Reasoning effort; empty leaves it to the provider.
+    pub reasoning_effort: String,
+    /// Other settings of the backend.
+    pub settings: Map<String, Value>,
+}
+
+/// A job on its way to a worker, with the limits it runs under. The limits are not part of the
+/// key: they change when an answer comes, not what it says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The job.
+    pub job: Job,
+    /// Its limits.
+    pub limits: Limits,
+}
+
+/// Limits of one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Limit of one model call, in milliseconds.
+    pub call_timeout_ms: u64,
+    /// Tries of one job before its run pauses, the first included.
+    pub attempts: u32,
+    /// Wait after the first failed try, in milliseconds.
+    pub retry_base_ms: u64,
+    /// Longest wait between tries, in milliseconds.
+    pub retry_cap_ms: u64,
+}
+
+/// Why a job ended without a result: its run pauses with this text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Whose fault: decides the word people see.
+    pub class: FailureClass,
+    /// What happened, to which thing, and what to do. Holds no secret.
+    pub cause: String,
+}
+
+/// Classes of failures that pause a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// The model's provider: down, wrong key, wrong address, endless throttling.
+    Provider,
+    /// Our side: a judge, a lost worker, a full disk.
+    Infrastructure,
+    /// An item or a setting that no worker can run.
+    Data,
+}
