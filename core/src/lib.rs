@@ -4,9 +4,20 @@
 //! go out; the services fetch the facts and carry the decisions out. Start at [`job`] for the unit
 //! of work, at [`skill`] for the trained document.
 
+pub mod buckets;
 pub mod hash;
 pub mod job;
 pub mod json_extract;
+pub mod loose;
+pub mod minibatch;
+pub mod nearest;
+pub mod pairs;
+pub mod patch;
+pub mod rate;
+pub mod stages;
+pub mod step_buffer;
 pub mod text;
+pub mod trajectory;
+pub mod update_mode;
 
 pub use hash::Hash;

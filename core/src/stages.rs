@@ -1,0 +1,33 @@
+//! The optimizer's stages, each a pure pair: inputs → prompt, answer → decision.
+//!
+//! `prompt` never fails and never cuts anything, whatever stands in its inputs; sizes are bounded
+//! where the inputs come from. `parse` takes `None` for a call that gave no answer and then
+//! returns the stage's documented fallback. Source: training spec, chapter 6.
+
+pub mod analyst;
+pub mod appendix;
+pub mod merge;
+pub mod meta_skill;
+pub mod prompts;
+pub mod ranking;
+pub mod rate;
+pub mod rewrite;
+mod schema;
+pub mod slow_update;
+pub mod user;
+
+/// How an optimizer model is asked to answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AnswerMode {
+    /// Free text that holds one JSON object; for models that follow long instructions.
+    #[default]
+    Free,
+    /// The provider binds the answer to a JSON schema, and prompts are short and ask for one small
+    /// thing at a time; for small local models.
+    SchemaBound,
+}
+
+/// Upper limit of a short answer, in tokens.
+const MAX_TOKENS: u32 = 16_384;
+/// Upper limit of an answer that holds whole documents, in tokens.
+const MAX_TOKENS_DOCUMENT: u32 = 64_000;

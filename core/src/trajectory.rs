@@ -1,0 +1,180 @@
+//! Trajectories as text for the optimizer.
+//!
+//! Nothing is cut: a trajectory's size is bounded where it is recorded. Rendering accepts any
+//! JSON. Source: training spec, 2.3, 6.3.
+
+use serde_json::{Map, Value};
+
+use crate::job::RolloutRecord;
+use crate::loose;
+
+/// Line between two trajectories.
+const RULE: &str = "\n\n----------------------------------------\n\n";
+
+/// One rollout to show.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// The result row (training spec 2.4).
+    pub row: &'a Map<String, Value>,
+    /// The conversation (2.3).
+    pub conversation: &'a [Value],
+    /// Other text files of the rollout by name.
+    pub files: Option<&'a Map<String, Value>>,
+    /// Whether to show `codex_trace_summary.txt`.
+    pub with_trace_summary: bool,
+}
+
+impl<'a> Item<'a> {
+    /// Shows a finished rollout, without the trace summary.
+    #[must_use]
+    pub fn of(record: &'a RolloutRecord) -> Self {
+        Self {
+            row: &record.row,
+            conversation: &record.conversation,
+            files: Some(&record.files),
+            with_trace_summary: false,
+        }
+    }
+
+    /// Returns a field of the result, else the side file that carries the same.
+    fn field_or_file(&self, field: &str, file: &str) -> String {
+        let text = loose::first_field(self.row, &[field]);
+        if text.is_empty() {
+            self.file(file)
+        } else {
+            text
+        }
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.files
+            .map(|files| loose::field(files, name))
+            .unwrap_or_default()
+    }
+}
+
+/// Several trajectories as one text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    /// The text.
+    pub text: String,
+    /// How many trajectories it shows.
+    pub count: usize,
+}
+
+/// Renders the trajectories of one minibatch; `None` if no item has a conversation, and so there
+/// is nothing to analyse.
+#[must_use]
+pub fn render(items: &[Item<'_>]) -> Option<Rendered> {
+    let texts: Vec<String> = items
+        .iter()
+        .filter(|item| !item.conversation.is_empty())
+        .enumerate()
+        .map(|(i, item)| render_item(i + 1, item))
+        .collect();
+    (!texts.is_empty()).then(|| Rendered {
+        text: texts.join(RULE),
+        count: texts.len(),
+    })
+}
+
+fn render_item(position: usize, item: &Item<'_>) -> String {
+    let row = item.row;
+    let mut text = format!(
+        "### Trajectory {position} (id: {})\n",
+        loose::field(row, "id")
+    );
+    let mut line = |name: &str, value: String| {
+        if !value.is_empty() {
+            text.push_str(&format!("{name}: {value}\n"));
+        }
+    };
+    line(
+        "Task",
+        loose::first_field(row, &["task_description", "instruction"]),
+    );
+    line(
+        "Task type",
+        loose::first_field(row, &["task_type", "instruction_type"]),
+    );
+    line("Failure reason", loose::field(row, "fail_reason"));
+    let turns = loose::first_field(row, &["n_turns"]);
+    line(
+        "Steps",
+        if turns.is_empty() {
+            "?".to_owned()
+        } else {
+            turns
+        },
+    );
+    let trace = if item.with_trace_summary {
+        item.file("codex_trace_summary.txt")
+    } else {
+        String::new()
+    };
+    let sections = [
+        (
+            "Hidden reference (the agent did not see it)",
+            loose::field(row, "reference_text"),
+        ),
+        (
+            "System prompt of the agent",
+            item.field_or_file("target_system_prompt", "target_system_prompt.txt"),
+        ),
+        (
+            "User prompt of the agent",
+            item.field_or_file("target_user_prompt", "target_user_prompt.txt"),
+        ),
+        ("Trace summary", trace),
+        (
+            "Probe trace steps",
+            loose::first_field(row, &["codex_probe_trace_steps"]),
+        ),
+        (
+            "Spreadsheet preview",
+            item.field_or_file("spreadsheet_preview", "spreadsheet_preview.txt"),
+        ),
+        ("Conversation", conversation(item.conversation)),
+    ];
+    for (name, body) in sections {
+        if !body.is_empty() {
+            text.push_str(&format!("\n#### {name}\n{body}\n"));
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// Renders a conversation, one block per entry.
+#[must_use]
+pub fn conversation(entries: &[Value]) -> String {
+    entries.iter().map(entry).collect::<Vec<_>>().join("\n")
+}
+
+fn entry(entry: &Value) -> String {
+    let Some(map) = entry.as_object() else {
+        return format!("[agent] {}", loose::text(entry));
+    };
+    let field = |key: &str| loose::field(map, key);
+    if map.get("type").and_then(Value::as_str) == Some("tool_call") {
+        return format!("[action] {}\n[obs]    {}", field("cmd"), field("obs"));
+    }
+    if map.contains_key("action") {
+        let step = map.get("step").map_or_else(|| "?".to_owned(), loose::text);
+        let think = field("reasoning");
+        let think = if think.is_empty() {
+            think
+        } else {
+            format!("[step {step} think] {think}\n")
+        };
+        let (action, seen) = (field("action"), field("env_feedback"));
+        return format!("{think}[step {step} action] {action}\n[step {step} obs]    {seen}");
+    }
+    let role = loose::field(map, "role");
+    let speaker = match role.as_str() {
+        "system" => "verification",
+        "" => "agent",
+        other => other,
+    };
+    format!("[{speaker}] {}", field("content"))
+}
