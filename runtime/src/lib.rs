@@ -3,6 +3,7 @@
 //!
 //! Knows nothing of skills, jobs or providers.
 
+pub mod clock;
 pub mod files;
 pub mod limits;
 pub mod redact;

@@ -1,0 +1,146 @@
+//! Whose run folder it is: one process at a time, one run for ever.
+
+use std::fs::{File, TryLockError};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use skillopt_runtime::files::{self, FileError};
+
+use super::{PRIVATE, RunFolder};
+
+/// Largest identity file that is read, in bytes.
+const IDENTITY_MAX: u64 = 4 << 20;
+
+/// The right to write into a run folder, held until dropped.
+#[derive(Debug)]
+pub struct Claim {
+    _lock: File,
+}
+
+/// Why a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// Another process writes into it.
+    #[error("another skillopt process is working in `{}`; wait for it, or choose another --out", .0.display())]
+    Busy(PathBuf),
+    /// It holds something else.
+    #[error("`{}` is not empty and not a run folder; choose another --out", .0.display())]
+    Foreign(PathBuf),
+    /// It holds another run.
+    #[error("`{}` holds another run: {difference}; choose another --out (with --store both may share answers)", path.display())]
+    Other {
+        /// The folder.
+        path: PathBuf,
+        /// What differs, in words.
+        difference: String,
+    },
+    /// It cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Identity {
+    version: u32,
+    run: String,
+    facts: Map<String, Value>,
+}
+
+impl RunFolder {
+    /// Takes the folder for the run that `facts` describe (everything that changes its result),
+    /// creating it if need be.
+    ///
+    /// # Errors
+    /// See [`ClaimError`]; nothing was changed then, except that the folder may now exist.
+    pub fn claim(
+        &self,
+        run: &str,
+        facts: &Map<String, Value>,
+        differs: impl Fn(&Map<String, Value>, &Map<String, Value>) -> Option<String>,
+    ) -> Result<Claim, ClaimError> {
+        let root = self.root();
+        let mine = root.join(PRIVATE);
+        if !mine.exists() && root.exists() && !is_empty(root)? {
+            return Err(ClaimError::Foreign(root.to_owned()));
+        }
+        files::create_dir_all(&mine)?;
+        let lock = self.lock()?;
+        let path = mine.join("run.json");
+        if path.exists() {
+            let bytes = files::read_limited(&path, IDENTITY_MAX)?;
+            let known: Identity = serde_json::from_slice(&bytes).map_err(|_| ClaimError::Other {
+                path: root.to_owned(),
+                difference: "its identity file is damaged".to_owned(),
+            })?;
+            if let Some(difference) = differs(&known.facts, facts) {
+                return Err(ClaimError::Other { path: root.to_owned(), difference });
+            }
+            if known.run != run {
+                let difference = "its data or its first skill differ".to_owned();
+                return Err(ClaimError::Other { path: root.to_owned(), difference });
+            }
+        } else {
+            let identity = Identity { version: 1, run: run.to_owned(), facts: facts.clone() };
+            let bytes = serde_json::to_vec_pretty(&identity)
+                .map_err(|e| FileError::new("write", &path, e.into()))?;
+            files::write_atomic(&path, &bytes)?;
+        }
+        Ok(Claim { _lock: lock })
+    }
+
+    fn lock(&self) -> Result<File, ClaimError> {
+        let path = self.private().join("lock");
+        let error = |e| FileError::new("lock", &path, e);
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(error)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(ClaimError::Busy(self.root().to_owned())),
+            Err(TryLockError::Error(e)) => Err(error(e).into()),
+        }
+    }
+}
+
+fn is_empty(path: &std::path::Path) -> Result<bool, FileError> {
+    let mut entries = std::fs::read_dir(path).map_err(|e| FileError::new("read", path, e))?;
+    Ok(entries.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(seed: i64) -> Map<String, Value> {
+        [("seed".to_owned(), Value::from(seed))].into_iter().collect()
+    }
+
+    fn differs(a: &Map<String, Value>, b: &Map<String, Value>) -> Option<String> {
+        (a != b).then(|| "`seed` differs".to_owned())
+    }
+
+    #[test]
+    fn a_folder_belongs_to_one_run_and_one_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = RunFolder::new(dir.path().join("run"));
+        let first = folder.claim("r", &facts(1), differs).unwrap();
+        assert!(matches!(folder.claim("r", &facts(1), differs), Err(ClaimError::Busy(_))));
+        drop(first);
+        drop(folder.claim("r", &facts(1), differs).unwrap());
+        assert!(matches!(folder.claim("r", &facts(2), differs), Err(ClaimError::Other { .. })));
+        assert!(matches!(folder.claim("s", &facts(1), differs), Err(ClaimError::Other { .. })));
+    }
+
+    #[test]
+    fn a_folder_with_other_things_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("mine.txt"), "x").unwrap();
+        let refused = RunFolder::new(dir.path()).claim("r", &facts(1), differs);
+        assert!(matches!(refused, Err(ClaimError::Foreign(_))));
+        assert!(!dir.path().join(PRIVATE).exists());
+    }
+}

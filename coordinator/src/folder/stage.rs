@@ -1,0 +1,99 @@
+//! The folder of one rollout stage: `results.jsonl` and `predictions/<id>/…`.
+//!
+//! It is built aside and renamed as a whole, so a stage that is there is complete, and a repeated
+//! run leaves it alone.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use skillopt_core::job::RolloutRecord;
+use skillopt_runtime::files::{FileError, create_dir_all};
+
+/// Which stages write a folder per item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Predictions {
+    /// `predictions/<id>/` for every item.
+    Write,
+    /// Only `results.jsonl`; the trajectories stay in the store.
+    Skip,
+}
+
+/// Writes one stage. Rows may come in any order and from any thread.
+#[derive(Debug)]
+pub struct StageWriter {
+    aside: PathBuf,
+    target: PathBuf,
+    predictions: Predictions,
+    /// The stage is there already.
+    done: bool,
+}
+
+impl StageWriter {
+    pub(super) fn open(root: &Path, stage: &str, predictions: Predictions) -> Result<Self, FileError> {
+        let target = root.join(stage);
+        let aside = root.join(super::PRIVATE).join("tmp").join(stage.replace('/', "__"));
+        let done = target.join("results.jsonl").exists();
+        if !done {
+            match std::fs::remove_dir_all(&aside) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(FileError::new("clear", aside, e));
+                }
+                _ => {}
+            }
+            create_dir_all(&aside)?;
+        }
+        Ok(Self { aside, target, predictions, done })
+    }
+
+    /// Writes the files of one item; `folder` is its safe name.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn prediction(&self, folder: &str, record: &RolloutRecord) -> Result<(), FileError> {
+        if self.done || self.predictions == Predictions::Skip {
+            return Ok(());
+        }
+        let dir = self.aside.join("predictions").join(folder);
+        match std::fs::create_dir(&dir) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => create_dir_all(&dir)?,
+            Err(e) => return Err(FileError::new("create folder", dir, e)),
+            Ok(()) => {}
+        }
+        let write = |name: &str, bytes: &[u8]| {
+            let path = dir.join(name);
+            std::fs::write(&path, bytes).map_err(|e| FileError::new("write", path, e))
+        };
+        let conversation = serde_json::to_vec_pretty(&record.conversation)
+            .map_err(|e| FileError::new("write", &dir, e.into()))?;
+        write("conversation.json", &conversation)?;
+        for (name, content) in &record.files {
+            if let Value::String(text) = content {
+                write(name, text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `results.jsonl` from the rows in item order, and shows the stage.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn finish<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) -> Result<(), FileError> {
+        if self.done {
+            return Ok(());
+        }
+        let path = self.aside.join("results.jsonl");
+        let error = |e| FileError::new("write", &path, e);
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&path).map_err(error)?);
+        for row in rows {
+            file.write_all(row).and_then(|()| file.write_all(b"\n")).map_err(error)?;
+        }
+        file.flush().map_err(error)?;
+        if let Some(parent) = self.target.parent() {
+            create_dir_all(parent)?;
+        }
+        std::fs::rename(&self.aside, &self.target)
+            .map_err(|e| FileError::new("write", &self.target, e))
+    }
+}

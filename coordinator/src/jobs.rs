@@ -1,0 +1,109 @@
+//! What the training loop asks for: rollouts and chat answers, whoever makes them.
+//!
+//! The loop is deterministic given the answers of [`Jobs`]. The real implementation is
+//! [`crate::session::Session`]; the golden vectors bring a scripted one.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use crate::sample::Sample;
+use skillopt_core::job::{ChatRecord, Prompt, RolloutRecord, Usage};
+use skillopt_core::skill::Folder;
+
+use crate::halt::Halt;
+
+/// How soon a stage is wanted: the way to the next decision first, the sealed tests last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Nobody waits for it yet.
+    Background,
+    /// The next decision needs it.
+    Next,
+}
+
+/// A rollout stage: one skill on some items.
+#[derive(Clone, Debug)]
+pub struct RolloutAsk<'a> {
+    /// Folder of the stage below the run folder, e.g. `steps/step_0001/rollout`.
+    pub stage: &'a str,
+    /// The skill.
+    pub skill: &'a Arc<Folder>,
+    /// The items, in the order of the answer.
+    pub items: &'a [&'a Sample],
+    /// For each item: 0 for a first sample, 1 for a second one, …; empty means all 0.
+    pub repeats: &'a [u32],
+    /// Keep the trajectories, not only rows.
+    pub keep_records: bool,
+    /// How soon.
+    pub urgency: Urgency,
+}
+
+/// One finished rollout.
+#[derive(Clone, Debug)]
+pub struct Rolled {
+    /// Exact success, 0 to 1.
+    pub hard: f64,
+    /// Partial credit, 0 to 1.
+    pub soft: f64,
+    /// The row's `task_type`, empty if it has none.
+    pub task_type: String,
+    /// The whole record, if asked for.
+    pub record: Option<Arc<RolloutRecord>>,
+}
+
+/// All rollouts of a stage, in item order.
+#[derive(Clone, Debug, Default)]
+pub struct Stage {
+    /// The results.
+    pub rolled: Vec<Rolled>,
+    /// Tokens of answers that this run had not used before.
+    pub usage: Usage,
+}
+
+impl Stage {
+    /// Returns the mean of `hard` and of `soft`; an empty stage scores (0, 0).
+    #[must_use]
+    pub fn score(&self) -> (f64, f64) {
+        #[expect(clippy::cast_precision_loss, reason = "counts of items are small")]
+        let n = self.rolled.len().max(1) as f64;
+        let sum = |f: fn(&Rolled) -> f64| self.rolled.iter().map(f).sum::<f64>();
+        (sum(|r| r.hard) / n, sum(|r| r.soft) / n)
+    }
+
+    /// Returns the rows of the kept records.
+    #[must_use]
+    pub fn rows(&self) -> Vec<&Map<String, Value>> {
+        self.records().map(|record| &record.row).collect()
+    }
+
+    /// Returns the kept records.
+    pub fn records(&self) -> impl Iterator<Item = &Arc<RolloutRecord>> {
+        self.rolled.iter().filter_map(|r| r.record.as_ref())
+    }
+}
+
+/// One call of an optimizer stage.
+#[derive(Clone, Debug)]
+pub struct ChatAsk {
+    /// Stage label (training spec 6.1).
+    pub stage: &'static str,
+    /// What to say.
+    pub prompt: Prompt,
+    /// Most tokens of the answer.
+    pub max_tokens: u32,
+    /// Reasoning effort of this call, if it differs from the run's.
+    pub reasoning_effort: Option<String>,
+}
+
+/// Answers what the training loop asks.
+///
+/// # Errors
+/// Both report only what pauses or ends the run; a refusal of one prompt is an answer.
+pub trait Jobs {
+    /// Rolls out a stage and projects it into the run folder.
+    fn rollouts(&self, ask: RolloutAsk<'_>) -> impl Future<Output = Result<Stage, Halt>>;
+
+    /// Makes one optimizer call.
+    fn chat(&self, ask: ChatAsk) -> impl Future<Output = Result<ChatRecord, Halt>>;
+}

@@ -1,0 +1,349 @@
+//! Jobs over a queue and a store: makes the job of each question, waits for its answer, and
+//! projects rollouts into the run folder as they come in.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::stream::{StreamExt, TryStreamExt};
+use skillopt_core::Hash;
+use skillopt_core::job::{
+    self, ChatRecord, ChatWork, Envelope, Failure, FailureClass, Job, Key, Limits, RolloutRecord,
+    RolloutWork, Usage, Work,
+};
+use skillopt_queue::{Ended, Enqueue, Lane, Notice, Priority, Queue, RunId, Store};
+use skillopt_runtime::Shutdown;
+
+use crate::folder::{Predictions, RunFolder, StageWriter};
+use crate::halt::Halt;
+use crate::jobs::{ChatAsk, Jobs, Rolled, RolloutAsk, Stage, Urgency};
+use crate::progress::{Progress, Watcher};
+use crate::sample::Sample;
+
+/// Jobs that are submitted together.
+const CHUNK: usize = 512;
+/// Notices that are taken together.
+const NOTICES: usize = 128;
+
+/// Where answers come from.
+#[derive(Clone)]
+pub enum Source {
+    /// Missing answers are queued for workers.
+    Queue(Arc<dyn Queue>),
+    /// Only stored answers count: a replay.
+    Store,
+}
+
+/// What every job of a run has in common.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// The run.
+    pub run: RunId,
+    /// Lane of its jobs.
+    pub lane: Lane,
+    /// Who may share its answers; see [`Job::scope`].
+    pub scope: String,
+    /// Registered name of the benchmark.
+    pub benchmark: String,
+    /// Its version.
+    pub benchmark_version: String,
+    /// Blob of the rollout settings.
+    pub settings: Hash,
+    /// Blob of the target's profile.
+    pub target: Hash,
+    /// Blob of the optimizer's profile.
+    pub optimizer: Hash,
+    /// Limits of rollouts.
+    pub rollout_limits: Limits,
+    /// Limits of optimizer calls.
+    pub chat_limits: Limits,
+    /// Slots there are to fill: decides how many jobs are kept queued.
+    pub slots: usize,
+}
+
+/// Answers the training loop over a queue and a store.
+pub struct Session {
+    source: Source,
+    store: Arc<dyn Store>,
+    folder: RunFolder,
+    predictions: fn(&str) -> Predictions,
+    common: Common,
+    shutdown: Shutdown,
+    watcher: Watcher,
+    /// Blobs that are in the store for sure.
+    known: Mutex<HashSet<Hash>>,
+    /// Jobs whose tokens this run has counted.
+    used: Mutex<HashSet<Key>>,
+}
+
+impl Session {
+    /// Makes a session; `predictions` says for a stage's path whether its items get folders.
+    #[must_use]
+    pub fn new(
+        source: Source,
+        store: Arc<dyn Store>,
+        folder: RunFolder,
+        predictions: fn(&str) -> Predictions,
+        common: Common,
+        shutdown: Shutdown,
+        watcher: Watcher,
+    ) -> Self {
+        let (known, used) = (Mutex::default(), Mutex::default());
+        Self { source, store, folder, predictions, common, shutdown, watcher, known, used }
+    }
+
+    /// Stores blobs that are not there yet.
+    async fn put(&self, blobs: Vec<(Hash, Bytes)>) -> Result<(), Halt> {
+        let new: Vec<Bytes> = {
+            let known = lock(&self.known);
+            blobs.iter().filter(|(hash, _)| !known.contains(hash)).map(|(_, b)| b.clone()).collect()
+        };
+        if !new.is_empty() && matches!(self.source, Source::Queue(_)) {
+            self.store.put_blobs(new).await.map_err(Halt::infrastructure)?;
+            lock(&self.known).extend(blobs.iter().map(|(hash, _)| *hash));
+        }
+        Ok(())
+    }
+
+    fn enqueue(&self, job: &Job, key: Key, limits: Limits, urgency: Urgency) -> Result<Enqueue, Halt> {
+        let envelope = Envelope { job: job.clone(), limits };
+        let bytes = serde_json::to_vec(&envelope).map_err(Halt::infrastructure)?;
+        Ok(Enqueue {
+            key,
+            job: bytes.into(),
+            lane: self.common.lane.clone(),
+            priority: match urgency {
+                Urgency::Next => Priority::NORMAL,
+                Urgency::Background => Priority::new(1),
+            },
+            run: self.common.run.clone(),
+            not_before: None,
+        })
+    }
+
+    fn job(&self, work: Work, repeat: u32) -> Job {
+        Job { version: job::VERSION, work, repeat, scope: self.common.scope.clone() }
+    }
+
+    /// Counts the tokens of an answer the first time this run uses it.
+    fn count(&self, key: Key, usage: Usage) -> Usage {
+        if lock(&self.used).insert(key) { usage } else { Usage::default() }
+    }
+
+    fn rollout_job(&self, sample: &Sample, skill: Hash, repeat: u32) -> Job {
+        let work = Work::Rollout(RolloutWork {
+            benchmark: self.common.benchmark.clone(),
+            benchmark_version: self.common.benchmark_version.clone(),
+            item_id: sample.item.id.clone(),
+            item: sample.hash,
+            skill,
+            target: self.common.target,
+            settings: self.common.settings,
+        });
+        self.job(work, repeat)
+    }
+
+    /// Asks for `jobs` and calls `take` with each batch of answers until all are in.
+    async fn answers<F>(&self, jobs: Vec<Enqueue>, mut take: impl FnMut(Vec<(Key, Bytes)>) -> F) -> Result<(), Halt>
+    where
+        F: Future<Output = Result<(), Halt>>,
+    {
+        let queue = match &self.source {
+            Source::Queue(queue) => queue,
+            Source::Store => {
+                let keys: Vec<Key> = jobs.iter().map(|j| j.key).collect();
+                let found = self.store.results(&keys).await.map_err(Halt::infrastructure)?;
+                let missing = || Halt::Failed("an answer of this run is not in the store".to_owned());
+                let found: Option<Vec<(Key, Bytes)>> =
+                    keys.into_iter().zip(found).map(|(k, b)| Some((k, b?))).collect();
+                return take(found.ok_or_else(missing)?).await;
+            }
+        };
+        let mut notices = queue.submit(jobs).await.map_err(Halt::infrastructure)?;
+        loop {
+            let news = self.shutdown.drain.run_until_cancelled(notices.next(NOTICES)).await;
+            let news = news.ok_or(Halt::Interrupted)?.map_err(Halt::infrastructure)?;
+            if news.is_empty() {
+                return Ok(());
+            }
+            let answers: Result<Vec<_>, Halt> = news.into_iter().map(answer).collect();
+            take(answers?).await?;
+        }
+    }
+
+    async fn rollout_chunk(
+        &self,
+        ask: &RolloutAsk<'_>,
+        skill: Hash,
+        range: std::ops::Range<usize>,
+        writer: &Arc<StageWriter>,
+    ) -> Result<Vec<Row>, Halt> {
+        let samples = ask.items.get(range.clone()).unwrap_or_default();
+        self.put(samples.iter().map(|s| (s.hash, s.bytes())).collect()).await?;
+        let mut places: HashMap<Key, Vec<usize>> = HashMap::new();
+        let mut jobs = Vec::with_capacity(samples.len());
+        for (sample, index) in samples.iter().zip(range) {
+            let repeat = ask.repeats.get(index).copied().unwrap_or(0);
+            let job = self.rollout_job(sample, skill, repeat);
+            let key = job.key();
+            let place = places.entry(key).or_default();
+            if place.is_empty() {
+                jobs.push(self.enqueue(&job, key, self.common.rollout_limits, ask.urgency)?);
+            }
+            place.push(index);
+        }
+        let places = Arc::new(places);
+        let mut rows = Vec::with_capacity(samples.len());
+        let rows_of = &mut rows;
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel::<Vec<Row>>();
+        // Unbounded, but it never holds more than this chunk.
+        let keep = ask.keep_records;
+        self.answers(jobs, |answers| {
+            let (places, writer, sender) = (Arc::clone(&places), Arc::clone(writer), sender.clone());
+            let n = answers.len();
+            async move {
+                let read = move || read_rollouts(&answers, &places, &writer, keep);
+                let read = tokio::task::spawn_blocking(read).await.map_err(Halt::infrastructure)??;
+                self.watcher.tell(Progress::Rolled { stage: ask.stage, n, of: ask.items.len() });
+                drop(sender.send(read));
+                Ok(())
+            }
+        })
+        .await?;
+        drop(sender);
+        while let Some(read) = receiver.recv().await {
+            rows_of.extend(read);
+        }
+        Ok(rows)
+    }
+}
+
+/// A finished rollout on its way into its stage.
+struct Row {
+    key: Key,
+    index: usize,
+    rolled: Rolled,
+    usage: Usage,
+    line: Vec<u8>,
+}
+
+/// Decodes rollouts and writes their folders; runs off the async threads.
+fn read_rollouts(
+    answers: &[(Key, Bytes)],
+    places: &HashMap<Key, Vec<usize>>,
+    writer: &StageWriter,
+    keep: bool,
+) -> Result<Vec<Row>, Halt> {
+    let mut rows = Vec::with_capacity(answers.len());
+    for (key, bytes) in answers {
+        let record: RolloutRecord = serde_json::from_slice(bytes)
+            .map_err(|e| Halt::infrastructure(format!("result `{key}` is damaged: {e}")))?;
+        let id = record.row.get("id").and_then(serde_json::Value::as_str).unwrap_or_default();
+        writer.prediction(&skillopt_benchmarks::splits::safe_folder_name(id), &record)?;
+        let line = serde_json::to_vec(&record.row).map_err(Halt::infrastructure)?;
+        let number = |name: &str| record.row.get(name).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
+        let text = |name: &str| record.row.get(name).and_then(serde_json::Value::as_str);
+        let rolled = Rolled {
+            hard: number("hard"),
+            soft: number("soft"),
+            task_type: text("task_type").unwrap_or_default().to_owned(),
+            record: None,
+        };
+        let usage = record.usage;
+        let record = keep.then(|| Arc::new(record));
+        for index in places.get(key).into_iter().flatten() {
+            let rolled = Rolled { record: record.clone(), ..rolled.clone() };
+            rows.push(Row { key: *key, index: *index, rolled, usage, line: line.clone() });
+        }
+    }
+    Ok(rows)
+}
+
+fn answer(notice: Notice) -> Result<(Key, Bytes), Halt> {
+    match notice.ended {
+        Ended::Result(bytes) => Ok((notice.key, bytes)),
+        Ended::Cancelled => Err(Halt::Interrupted),
+        Ended::Failed(dead) => {
+            let failure: Failure = serde_json::from_slice(&dead.failure.detail).unwrap_or_else(|_| {
+                // The queue itself gave up: the job cost too many workers their lease.
+                Failure { class: FailureClass::Infrastructure, cause: dead.failure.cause.clone() }
+            });
+            Err(failure.into())
+        }
+    }
+}
+
+impl Jobs for Session {
+    async fn rollouts(&self, ask: RolloutAsk<'_>) -> Result<Stage, Halt> {
+        let skill_bytes = Bytes::from(ask.skill.encode());
+        let skill = Hash::of(&skill_bytes);
+        self.put(vec![(skill, skill_bytes)]).await?;
+        let writer = Arc::new(self.folder.stage(ask.stage, (self.predictions)(ask.stage))?);
+        let n = ask.items.len();
+        self.watcher.tell(Progress::Rolled { stage: ask.stage, n: 0, of: n });
+        let chunks = (0..n).step_by(CHUNK).map(|start| start..(start + CHUNK).min(n));
+        // Enough chunks under way to fill all slots twice.
+        let ahead = 2 + 2 * self.common.slots / CHUNK;
+        let mut rows: Vec<Row> = futures_util::stream::iter(chunks)
+            .map(|range| self.rollout_chunk(&ask, skill, range, &writer))
+            .buffer_unordered(ahead)
+            .try_fold(Vec::with_capacity(n), |mut all, rows| async move {
+                all.extend(rows);
+                Ok(all)
+            })
+            .await?;
+        rows.sort_unstable_by_key(|row| row.index);
+        let mut stage = Stage::default();
+        for row in &rows {
+            stage.usage += self.count(row.key, row.usage);
+        }
+        let rows = tokio::task::spawn_blocking(move || {
+            writer.finish(rows.iter().map(|row| row.line.as_slice())).map(|()| rows)
+        })
+        .await
+        .map_err(Halt::infrastructure)??;
+        stage.rolled = rows.into_iter().map(|row| row.rolled).collect();
+        Ok(stage)
+    }
+
+    async fn chat(&self, ask: ChatAsk) -> Result<ChatRecord, Halt> {
+        let prompt = Bytes::from(serde_json::to_vec(&ask.prompt).map_err(Halt::infrastructure)?);
+        let hash = Hash::of(&prompt);
+        self.put(vec![(hash, prompt)]).await?;
+        let work = Work::Chat(ChatWork {
+            stage: ask.stage.to_owned(),
+            prompt: hash,
+            model: self.common.optimizer,
+            max_tokens: ask.max_tokens,
+            reasoning_effort: ask.reasoning_effort,
+        });
+        let job = self.job(work, 0);
+        let key = job.key();
+        let enqueue = self.enqueue(&job, key, self.common.chat_limits, Urgency::Next)?;
+        self.watcher.tell(Progress::Asked { stage: ask.stage });
+        let record = Mutex::new(None);
+        self.answers(vec![enqueue], |answers| {
+            let read = answers.first().map(|(_, bytes)| serde_json::from_slice::<ChatRecord>(bytes));
+            let kept = match read {
+                Some(Ok(read)) => {
+                    *lock(&record) = Some(read);
+                    Ok(())
+                }
+                Some(Err(e)) => Err(Halt::infrastructure(format!("result `{key}` is damaged: {e}"))),
+                None => Ok(()),
+            };
+            std::future::ready(kept)
+        })
+        .await?;
+        let record = record.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut record = record.ok_or_else(|| Halt::infrastructure("a call ended without a notice"))?;
+        self.watcher.tell(Progress::Answered { stage: ask.stage });
+        record.usage = self.count(key, record.usage);
+        Ok(record)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // No section under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,168 @@
+//! Blobs by hash, decoded once and kept in bounded memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use skillopt_backends::ChatModel;
+use skillopt_core::Hash;
+use skillopt_core::job::{Profile, Prompt};
+use skillopt_core::skill::Folder;
+use skillopt_queue::Store;
+
+use crate::ModelFactory;
+use crate::execute::Stop;
+
+/// A skill as a rollout takes it.
+pub(crate) struct Skill {
+    pub(crate) text: String,
+    /// The text files that the skill brings; others stay with the folder.
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+/// A model with the settings it is called with.
+pub(crate) struct Model {
+    pub(crate) client: Arc<dyn ChatModel>,
+    pub(crate) profile: Profile,
+}
+
+/// Reads blobs and remembers what they mean.
+pub(crate) struct Blobs {
+    store: Arc<dyn Store>,
+    factory: ModelFactory,
+    values: Cache<Value>,
+    skills: Cache<Skill>,
+    /// Few and small: one per role of a run.
+    models: Mutex<HashMap<Hash, Arc<Model>>>,
+}
+
+impl Blobs {
+    pub(crate) fn new(store: Arc<dyn Store>, factory: ModelFactory, bytes: usize) -> Self {
+        Self {
+            store,
+            factory,
+            values: Cache::new(bytes / 2),
+            skills: Cache::new(bytes / 2),
+            models: Mutex::new(HashMap::new()),
+        }
+    }
+
+    async fn bytes(&self, hash: Hash) -> Result<bytes::Bytes, Stop> {
+        match self.store.get_blob(hash).await {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err(Stop::infrastructure(format!("blob `{hash}` is missing from the store"))),
+            Err(e) => Err(Stop::infrastructure(e.to_string())),
+        }
+    }
+
+    /// Returns a JSON blob.
+    pub(crate) async fn value(&self, hash: Hash) -> Result<Arc<Value>, Stop> {
+        if let Some(value) = self.values.get(&hash) {
+            return Ok(value);
+        }
+        let bytes = self.bytes(hash).await?;
+        let value = serde_json::from_slice(&bytes).map_err(|e| Stop::damaged(hash, &e))?;
+        Ok(self.values.put(hash, Arc::new(value), bytes.len()))
+    }
+
+    /// Returns a prompt; prompts are rarely asked for twice and so are not kept.
+    pub(crate) async fn prompt(&self, hash: Hash) -> Result<Prompt, Stop> {
+        let bytes = self.bytes(hash).await?;
+        serde_json::from_slice(&bytes).map_err(|e| Stop::damaged(hash, &e))
+    }
+
+    pub(crate) async fn skill(&self, hash: Hash) -> Result<Arc<Skill>, Stop> {
+        if let Some(skill) = self.skills.get(&hash) {
+            return Ok(skill);
+        }
+        let bytes = self.bytes(hash).await?;
+        let folder = Folder::decode(&bytes).map_err(|e| Stop::damaged(hash, &e))?;
+        let files = folder
+            .files()
+            .iter()
+            .filter_map(|(path, bytes)| Some((path.clone(), String::from_utf8(bytes.clone()).ok()?)))
+            .collect();
+        let skill = Skill { text: folder.text().to_owned(), files };
+        Ok(self.skills.put(hash, Arc::new(skill), bytes.len()))
+    }
+
+    pub(crate) async fn model(&self, hash: Hash) -> Result<Arc<Model>, Stop> {
+        if let Some(model) = lock(&self.models).get(&hash) {
+            return Ok(Arc::clone(model));
+        }
+        let bytes = self.bytes(hash).await?;
+        let profile: Profile = serde_json::from_slice(&bytes).map_err(|e| Stop::damaged(hash, &e))?;
+        let client = (self.factory)(&profile).map_err(|e| Stop::provider(e.to_string()))?;
+        let model = Arc::new(Model { client, profile });
+        Ok(Arc::clone(lock(&self.models).entry(hash).or_insert(model)))
+    }
+}
+
+/// A cache of two generations: when the young one is full, the old one is dropped.
+struct Cache<T> {
+    bytes_max: usize,
+    generations: Mutex<Generations<T>>,
+}
+
+struct Generations<T> {
+    young: HashMap<Hash, (Arc<T>, usize)>,
+    old: HashMap<Hash, (Arc<T>, usize)>,
+    young_bytes: usize,
+}
+
+impl<T> Cache<T> {
+    fn new(bytes_max: usize) -> Self {
+        let generations =
+            Generations { young: HashMap::new(), old: HashMap::new(), young_bytes: 0 };
+        Self { bytes_max, generations: Mutex::new(generations) }
+    }
+
+    fn get(&self, hash: &Hash) -> Option<Arc<T>> {
+        let mut generations = lock(&self.generations);
+        if let Some((value, _)) = generations.young.get(hash) {
+            return Some(Arc::clone(value));
+        }
+        let (value, size) = generations.old.remove(hash)?;
+        generations.insert(*hash, Arc::clone(&value), size, self.bytes_max);
+        Some(value)
+    }
+
+    fn put(&self, hash: Hash, value: Arc<T>, size: usize) -> Arc<T> {
+        lock(&self.generations).insert(hash, Arc::clone(&value), size, self.bytes_max);
+        value
+    }
+}
+
+impl<T> Generations<T> {
+    fn insert(&mut self, hash: Hash, value: Arc<T>, size: usize, bytes_max: usize) {
+        // Each generation gets half; a decoded value is taken as twice its text.
+        if self.young_bytes + 2 * size > bytes_max / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        if self.young.insert(hash, (value, size)).is_none() {
+            self.young_bytes += 2 * size;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // No section under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_forgets_what_was_not_used_lately() {
+        let cache = Cache::new(80);
+        for i in 0..10u8 {
+            cache.put(Hash::of(&[i]), Arc::new(i), 5);
+            assert_eq!(cache.get(&Hash::of(&[0])).as_deref(), Some(&0), "kept by use");
+        }
+        let kept = (0..10u8).filter(|i| cache.get(&Hash::of(&[*i])).is_some()).count();
+        assert!((2..=8).contains(&kept), "{kept} of 10 entries of 10 bytes are kept in 80");
+    }
+}

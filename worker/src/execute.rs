@@ -1,0 +1,206 @@
+//! Runs one job, and decides what a failure means for it.
+
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use skillopt_backends::{CallError, Disposition, Message, Role};
+use skillopt_benchmarks::{RolloutError, Task, registry};
+use skillopt_core::Hash;
+use skillopt_core::job::{
+    Answer, ChatRecord, ChatWork, Ending, Envelope, Failure, FailureClass, Limits, RolloutRecord,
+    RolloutWork, Usage, Work,
+};
+use skillopt_runtime::Retry;
+
+use crate::blobs::Blobs;
+use crate::target::{SlotTarget, request};
+
+/// How one delivery of a job ended.
+pub(crate) enum Delivery {
+    /// With a result to store.
+    Done(Bytes),
+    /// Without one; try again later.
+    Later { wait: Duration, cause: String },
+    /// For good; its run pauses.
+    Lost(Failure),
+}
+
+/// Why a job cannot be run.
+#[derive(Debug)]
+pub(crate) struct Stop(pub(crate) Failure);
+
+impl Stop {
+    pub(crate) fn infrastructure(cause: String) -> Self {
+        Self(Failure { class: FailureClass::Infrastructure, cause })
+    }
+
+    pub(crate) fn provider(cause: String) -> Self {
+        Self(Failure { class: FailureClass::Provider, cause })
+    }
+
+    pub(crate) fn damaged(hash: Hash, error: &dyn std::fmt::Display) -> Self {
+        Self::infrastructure(format!("blob `{hash}` is damaged: {error}"))
+    }
+}
+
+enum Trouble {
+    Stop(Stop),
+    Call(CallError),
+    Rollout(RolloutError),
+}
+
+impl From<Stop> for Trouble {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// Runs the job in `envelope`; `retries` is how often it was tried before.
+pub(crate) async fn execute(blobs: &Blobs, envelope: &Envelope, retries: u32) -> Delivery {
+    let limits = envelope.limits;
+    let unit = unit(envelope, retries);
+    let result = match &envelope.job.work {
+        Work::Rollout(work) => rollout(blobs, work, limits, unit).await.and_then(|r| encode(&r)),
+        Work::Chat(work) => chat(blobs, work, limits).await.and_then(|r| encode(&r)),
+    };
+    match result {
+        Ok(bytes) => Delivery::Done(bytes),
+        Err(trouble) => judge(trouble, envelope, retries, unit),
+    }
+}
+
+fn encode(record: &impl serde::Serialize) -> Result<Bytes, Trouble> {
+    let bytes = serde_json::to_vec(record);
+    bytes.map(Bytes::from).map_err(|e| Stop::infrastructure(e.to_string()).into())
+}
+
+/// Decides what a failed try means. The waits of different jobs and tries are spread by `unit`.
+fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Delivery {
+    let (disposition, class, cause) = match trouble {
+        Trouble::Stop(Stop(failure)) => return Delivery::Lost(failure),
+        Trouble::Call(e) => (e.disposition(), FailureClass::Provider, e.to_string()),
+        Trouble::Rollout(e) => {
+            let class = match &e {
+                RolloutError::Call(_) => FailureClass::Provider,
+                RolloutError::Judge { .. } => FailureClass::Infrastructure,
+                RolloutError::Data { .. } => FailureClass::Data,
+            };
+            (e.disposition(), class, e.to_string())
+        }
+    };
+    let wait = match disposition {
+        Disposition::Retry(hint) => policy(envelope.limits).wait(retries + 1, hint, unit),
+        Disposition::GiveUp | Disposition::StopRun => None,
+    };
+    match wait {
+        Some(wait) => Delivery::Later { wait, cause },
+        None => {
+            let tries = retries + 1;
+            let times = if tries > 1 { format!(" ({tries} tries)") } else { String::new() };
+            let cause = format!("{}: {cause}{times}", envelope.job.label());
+            Delivery::Lost(Failure { class, cause })
+        }
+    }
+}
+
+fn policy(limits: Limits) -> Retry {
+    Retry {
+        attempts: limits.attempts,
+        base: Duration::from_millis(limits.retry_base_ms),
+        cap: Duration::from_millis(limits.retry_cap_ms),
+    }
+}
+
+/// Derives a number in [0, 1) from the job and the try.
+fn unit(envelope: &Envelope, retries: u32) -> f64 {
+    let key = envelope.job.key().0;
+    let hash = Hash::of_parts([key.as_bytes().as_slice(), &retries.to_le_bytes()]);
+    let [a, b, c, d, ..] = *hash.as_bytes();
+    f64::from(u32::from_le_bytes([a, b, c, d])) / (f64::from(u32::MAX) + 1.0)
+}
+
+async fn chat(blobs: &Blobs, work: &ChatWork, limits: Limits) -> Result<ChatRecord, Trouble> {
+    let model = blobs.model(work.model).await?;
+    let prompt = blobs.prompt(work.prompt).await?;
+    let messages = vec![
+        Message { role: Role::System, content: prompt.system },
+        Message { role: Role::User, content: prompt.user },
+    ];
+    let timeout = Duration::from_millis(limits.call_timeout_ms);
+    let mut call = request(&model, messages, work.max_tokens, timeout, &work.stage);
+    call.schema = prompt.schema;
+    if work.reasoning_effort.is_some() {
+        call.reasoning_effort.clone_from(&work.reasoning_effort);
+    }
+    match model.client.chat(&call).await {
+        Ok(reply) => Ok(ChatRecord { answer: Answer::Text(reply.text), usage: reply.usage }),
+        Err(e) if e.disposition() == Disposition::GiveUp => {
+            Ok(ChatRecord { answer: Answer::Refused(e.to_string()), usage: Usage::default() })
+        }
+        Err(e) => Err(Trouble::Call(e)),
+    }
+}
+
+async fn rollout(
+    blobs: &Blobs,
+    work: &RolloutWork,
+    limits: Limits,
+    unit: f64,
+) -> Result<RolloutRecord, Trouble> {
+    let benchmark = registry::find(&work.benchmark).map_err(|e| Stop::infrastructure(e.to_string()))?;
+    if benchmark.version() != work.benchmark_version {
+        return Err(Stop::infrastructure(format!(
+            "benchmark `{}` is at version `{}` here, the job wants `{}`; use one release everywhere",
+            work.benchmark,
+            benchmark.version(),
+            work.benchmark_version
+        ))
+        .into());
+    }
+    let model = blobs.model(work.target).await?;
+    let item = blobs.value(work.item).await?;
+    let settings = blobs.value(work.settings).await?;
+    let skill = blobs.skill(work.skill).await?;
+    let target = SlotTarget {
+        model: &model,
+        timeout: Duration::from_millis(limits.call_timeout_ms),
+        retry: policy(limits),
+        unit,
+        answered: AtomicU32::new(0),
+    };
+    let task = Task { item: &item, skill: &skill.text, skill_files: &skill.files, settings: &settings };
+    match benchmark.rollout(task, &target).await {
+        Ok(record) => Ok(record),
+        Err(RolloutError::Call(e)) if e.disposition() == Disposition::GiveUp => {
+            Ok(withheld(&work.item_id, &e))
+        }
+        Err(e) => Err(Trouble::Rollout(e)),
+    }
+}
+
+/// The record of a rollout whose very prompt can never be answered (too long for the model, or
+/// the answer is withheld): the agent, skill included, failed on this item.
+fn withheld(item_id: &str, error: &CallError) -> RolloutRecord {
+    let reason = format!("no answer: {error}");
+    let row: Map<String, Value> = [
+        ("id", Value::from(item_id)),
+        ("hard", Value::from(0)),
+        ("soft", Value::from(0.0)),
+        ("fail_reason", Value::from(reason.clone())),
+        ("agent_ok", Value::from(false)),
+        ("outcome", Value::from("agent_failed")),
+        ("n_turns", Value::from(0)),
+    ]
+    .into_iter()
+    .map(|(k, v)| (k.to_owned(), v))
+    .collect();
+    RolloutRecord {
+        ending: Ending::AgentFailed,
+        row,
+        conversation: vec![serde_json::json!({"role": "system", "content": reason})],
+        files: Map::new(),
+        usage: Usage::default(),
+    }
+}
