@@ -5,6 +5,8 @@
 //! of work, at [`skill`] for the trained document.
 
 pub mod buckets;
+pub mod budget;
+pub mod gate;
 pub mod hash;
 pub mod job;
 pub mod json_extract;
@@ -14,8 +16,11 @@ pub mod nearest;
 pub mod pairs;
 pub mod patch;
 pub mod rate;
+pub mod score;
+pub mod skill;
 pub mod stages;
 pub mod step_buffer;
+pub mod suggest;
 pub mod text;
 pub mod trajectory;
 pub mod update_mode;

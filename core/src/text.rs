@@ -49,3 +49,14 @@ pub fn universal_newlines(text: &str) -> String {
         text.to_owned()
     }
 }
+
+/// Folds case so that spellings which differ only in case become equal (`Straße`, `STRASSE`).
+#[must_use]
+pub fn fold_case(text: &str) -> String {
+    // Up and down again, letter by letter, stands in for Unicode's folding table: it unites what
+    // one direction alone leaves apart (ß, ſ, final sigma).
+    text.chars()
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
+}
