@@ -8,6 +8,7 @@ pub mod contract;
 pub mod error;
 mod nearest;
 pub mod registry;
+pub mod searchqa;
 pub mod splits;
 
 pub use contract::{AnalystPrompts, Benchmark, LoadArgs, Suite, Target, Task};

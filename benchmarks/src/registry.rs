@@ -3,9 +3,10 @@
 use crate::contract::Benchmark;
 use crate::error::LoadError;
 use crate::nearest;
+use crate::searchqa::SearchQa;
 
 /// Every benchmark, in the order of the documentation.
-static ALL: &[&dyn Benchmark] = &[];
+static ALL: &[&dyn Benchmark] = &[&SearchQa];
 
 /// Returns the registered names.
 #[must_use]

@@ -1,15 +1,25 @@
 //! Items in three parts: reading, cutting, shuffling and batching them (training spec 1.15).
 
-use serde_json::Value;
+mod item;
+mod load;
+mod mersenne;
+mod part;
+mod plan;
+mod ratio;
+pub mod read;
+mod sample;
+pub(crate) mod write;
 
-/// One task.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Item {
-    /// Unique within its benchmark, never empty.
-    pub id: String,
-    /// The item's JSON object, `id` included.
-    pub value: Value,
-}
+pub use item::{Item, check_unique, safe_folder_name};
+pub(crate) use load::cut;
+pub use load::{Format, keep, keep_raw, load, one_raw_file};
+pub use mersenne::{Mersenne, shuffled};
+pub use part::Part;
+pub use plan::{
+    Batch, EpochPlan, base_seeds, epoch_seeds, eval_batch, resolve_train_size, train_batch,
+};
+pub use ratio::Ratio;
+pub use sample::{Candidate, representative};
 
 /// The three parts of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,4 +30,24 @@ pub struct Splits {
     pub val: Vec<Item>,
     /// Sealed until the end of the run.
     pub test: Vec<Item>,
+}
+
+impl Splits {
+    /// Returns the items of a part.
+    #[must_use]
+    pub fn part(&self, part: Part) -> &[Item] {
+        match part {
+            Part::Train => &self.train,
+            Part::Val => &self.val,
+            Part::Test => &self.test,
+        }
+    }
+
+    fn part_mut(&mut self, part: Part) -> &mut Vec<Item> {
+        match part {
+            Part::Train => &mut self.train,
+            Part::Val => &mut self.val,
+            Part::Test => &mut self.test,
+        }
+    }
 }
