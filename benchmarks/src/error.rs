@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use skillopt_backends::{CallError, Disposition};
+use skillopt_runtime::files::FileError;
 
 /// Why a benchmark could not be loaded. Every text names the file or key and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,9 @@ pub enum LoadError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A file could not be written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A file's content is wrong.
     #[error("`{path}`{place}: {problem}")]
     Content {

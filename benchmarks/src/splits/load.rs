@@ -161,7 +161,7 @@ fn load_ratio(format: &Format, args: &LoadArgs) -> Result<Splits, LoadError> {
 }
 
 /// Shuffles the items and cuts them.
-pub(crate) fn cut(mut items: Vec<Item>, ratio: Ratio, seed: i64) -> Splits {
+fn cut(mut items: Vec<Item>, ratio: Ratio, seed: i64) -> Splits {
     mersenne::Mersenne::new(seed).shuffle(&mut items);
     let [train, val, _] = ratio.counts(items.len());
     let test = items.split_off(train + val);

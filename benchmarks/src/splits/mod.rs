@@ -11,7 +11,6 @@ mod sample;
 pub(crate) mod write;
 
 pub use item::{Item, check_unique, safe_folder_name};
-pub(crate) use load::cut;
 pub use load::{Format, keep, keep_raw, load, one_raw_file};
 pub use mersenne::{Mersenne, shuffled};
 pub use part::Part;

@@ -37,18 +37,20 @@ impl Ratio {
 
     /// Returns the parts' sizes: the floor of each share, then the remaining units one by one to
     /// the largest fraction, ties to the larger weight, then to the earlier part.
+    ///
+    /// Shares are floating-point numbers on purpose: published splits were cut with their rounding
+    /// (two items by 2:1:7 give 1, 0, 1, although 0.4 and 1.4 have equal fractions on paper).
     #[must_use]
     pub fn counts(self, total: usize) -> [usize; 3] {
-        let sum: u128 = self.0.iter().map(|weight| u128::from(*weight)).sum();
-        let share = |weight: u32| total as u128 * u128::from(weight);
-        // A share is at most `total`, so it fits.
-        let mut counts = self.0.map(|weight| (share(weight) / sum) as usize);
+        let sum: f64 = self.0.iter().copied().map(f64::from).sum();
+        let shares = self.0.map(|weight| total as f64 * f64::from(weight) / sum);
+        let mut counts = shares.map(|share| share as usize);
         let mut order = [0, 1, 2];
-        order.sort_by_key(|&part| {
-            let weight = self.0[part];
-            std::cmp::Reverse((share(weight) % sum, weight))
+        order.sort_by(|&a, &b| {
+            let by_fraction = shares[b].fract().total_cmp(&shares[a].fract());
+            by_fraction.then_with(|| self.0[b].cmp(&self.0[a]))
         });
-        let left = total - counts.iter().sum::<usize>();
+        let left = total.saturating_sub(counts.iter().sum());
         for &part in order.iter().take(left) {
             counts[part] += 1;
         }

@@ -1,10 +1,10 @@
 //! Writing a split folder, so that a crash never leaves half a file.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
+use skillopt_runtime::files;
 
 use super::{Item, Part, Splits};
 use crate::error::LoadError;
@@ -33,24 +33,5 @@ fn json<T: Serialize>(path: &Path, content: &T) -> Result<(), LoadError> {
     if std::fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());
     }
-    replace(path, &bytes).map_err(|e| LoadError::io("write", path, e))
-}
-
-/// Writes aside, syncs and renames. The name aside holds the process id, so that two runs that
-/// make the same split do not disturb each other.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let aside = path.with_extension(format!("tmp-{}", std::process::id()));
-    let written = std::fs::File::create(&aside).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    let done = written.and_then(|()| std::fs::rename(&aside, path));
-    if done.is_err() {
-        // The error that matters is the first one.
-        let _ = std::fs::remove_file(&aside);
-        return done;
-    }
-    std::fs::File::open(folder)?.sync_all()
+    Ok(files::write_atomic(path, &bytes)?)
 }

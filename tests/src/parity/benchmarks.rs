@@ -74,7 +74,10 @@ impl Target for Script {
             Some(Value::String(text)) => Ok(ChatReply {
                 text,
                 finish: Finish::Stop,
-                usage: Usage { calls: 1, ..Usage::default() },
+                usage: Usage {
+                    calls: 1,
+                    ..Usage::default()
+                },
             }),
             _ => Err(CallError::Timeout {
                 endpoint: "script".to_owned(),
@@ -86,7 +89,13 @@ impl Target for Script {
 
 fn process_one(input: &Value) -> Outcome {
     let target = Script {
-        replies: Mutex::new(input["responses"].as_array().cloned().unwrap_or_default().into()),
+        replies: Mutex::new(
+            input["responses"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default()
+                .into(),
+        ),
         calls: Mutex::new(0),
     };
     let settings = json!({ "max_turns": input["max_turns"], "max_completion_tokens": 100 });
@@ -104,13 +113,28 @@ fn process_one(input: &Value) -> Outcome {
         Ok(record) => {
             let row = &record.row;
             let mut seen: serde_json::Map<String, Value> = [
-                "hard", "soft", "em", "f1", "sub_em", "predicted_answer", "agent_ok", "n_turns",
+                "hard",
+                "soft",
+                "em",
+                "f1",
+                "sub_em",
+                "predicted_answer",
+                "agent_ok",
+                "n_turns",
             ]
             .iter()
-            .map(|key| ((*key).to_owned(), row.get(*key).cloned().unwrap_or_default()))
+            .map(|key| {
+                (
+                    (*key).to_owned(),
+                    row.get(*key).cloned().unwrap_or_default(),
+                )
+            })
             .collect();
             seen.insert("model_calls".to_owned(), json!(calls));
-            seen.insert("conversation_entries".to_owned(), json!(record.conversation.len()));
+            seen.insert(
+                "conversation_entries".to_owned(),
+                json!(record.conversation.len()),
+            );
             seen.insert("failed".to_owned(), json!(row["fail_reason"] != ""));
             Ok(Value::Object(seen))
         }
