@@ -31,3 +31,5 @@ pub enum AnswerMode {
 const MAX_TOKENS: u32 = 16_384;
 /// Upper limit of an answer that holds whole documents, in tokens.
 const MAX_TOKENS_DOCUMENT: u32 = 64_000;
+/// How often the transport of a call is tried, unless a stage says otherwise.
+pub const RETRIES: u32 = 3;

@@ -16,6 +16,8 @@ use crate::text;
 pub const LABEL: &str = "appendix_consolidate";
 /// Upper limit of the answer, in tokens.
 pub const MAX_TOKENS: u32 = 4_096;
+/// How often the transport of a call is tried.
+pub const RETRIES: u32 = 2;
 
 /// What the model is shown.
 #[derive(Clone, Copy, Debug)]
