@@ -8,14 +8,26 @@
 //!
 //! Start at [`Queue`].
 
+pub mod bench;
 pub mod clock;
+mod commit;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod embedded;
+mod memory;
 pub mod message;
 pub mod notice;
 pub mod queue;
+pub mod sqlite;
+mod state;
 pub mod store;
 
 pub use clock::{Clock, SystemClock, TestClock, Timestamp};
+pub use commit::Backing;
+pub use embedded::EmbeddedQueue;
+pub use memory::MemoryStore;
 pub use message::{Enqueue, Fence, Lane, Leased, Priority, RunId, Ticket, Want};
 pub use notice::{Ended, Notice, Notices};
 pub use queue::{Queue, Refused};
+pub use sqlite::SqliteStore;
 pub use store::Store;

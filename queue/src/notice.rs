@@ -152,6 +152,15 @@ impl Mailbox {
 
     /// Puts the end of one job.
     pub fn put(&self, key: Key, ended: Ended) {
+        self.push(key, Some(ended));
+    }
+
+    /// Puts the end of a job whose result has to be read from the store.
+    pub fn put_stored(&self, key: Key) {
+        self.push(key, None);
+    }
+
+    fn push(&self, key: Key, ended: Option<Ended>) {
         {
             let mut inner = self.lock();
             inner.expected = inner.expected.saturating_sub(1);
@@ -159,8 +168,8 @@ impl Mailbox {
                 return;
             }
             let ended = match ended {
-                Ended::Result(result) => inner.keep(result),
-                other => Some(other),
+                Some(Ended::Result(result)) => inner.keep(result),
+                other => other,
             };
             inner.unread.push_back(Unread { key, ended });
         }

@@ -20,6 +20,9 @@ pub const EVIDENCE_MAX: usize = 16;
 /// Longest text of one piece of evidence, in bytes; the rest is cut off.
 pub const EVIDENCE_BYTES_MAX: usize = 4 << 10;
 
+/// Longest detail of a failure, in bytes; a longer one is left out.
+pub const FAILURE_BYTES_MAX: usize = 64 << 10;
+
 /// Bounds of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -55,6 +58,7 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// A job whose result is stored is answered from the store. A job that is already waiting or
     /// leased is joined: the higher priority and the earlier time hold. A dead one starts afresh.
+    /// Of two equal keys in `jobs` the first counts.
     ///
     /// # Errors
     /// [`Error::QueueFull`] if the new jobs do not all fit, [`Error::JobTooLarge`] above
@@ -171,9 +175,10 @@ pub struct Completed {
 /// Why a worker gave up on a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A sentence for people.
+    /// A sentence for people, cut off at [`EVIDENCE_BYTES_MAX`].
     pub cause: String,
-    /// Details for the run that asked, in a form that worker and run agree on; may be empty.
+    /// Details for the run that asked, in a form that worker and run agree on; may be empty. Left
+    /// out above [`FAILURE_BYTES_MAX`].
     pub detail: Bytes,
 }
 

@@ -189,3 +189,8 @@ pub(crate) fn check_size(what: &'static str, bytes: usize, max: usize) -> Result
         Ok(())
     }
 }
+
+/// An event's number as a position; numbers beyond the machine's reach are beyond every log.
+pub(crate) fn seq_to_index(seq: u64) -> usize {
+    usize::try_from(seq).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,1 @@
+//! Measures a round of the queue; filled in next.

@@ -1,0 +1,178 @@
+//! What every implementation of [`Queue`] and [`Store`] has to do, as one suite.
+//!
+//! An implementation writes a function that makes a fresh, empty [`Rig`] and names it in
+//! [`conformance!`](crate::conformance!), which turns each property into a test. No property
+//! sleeps: time is the rig's [`TestClock`].
+
+pub mod leases;
+pub mod runs;
+pub mod stores;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use skillopt_core::hash::Hash;
+use skillopt_core::job::Key;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::TestClock;
+use crate::message::{Enqueue, Lane, Leased, Priority, RunId, Want};
+use crate::notice::{Ended, Notice, Notices};
+use crate::queue::{Limits, Queue};
+use crate::store::Store;
+
+/// Lease time of the suite.
+pub const TTL: Duration = Duration::from_secs(30);
+/// The shortest time that a clock can tell.
+pub const MS: Duration = Duration::from_millis(1);
+
+/// A fresh queue on its store.
+pub struct Rig {
+    /// The queue; it judges time by `clock`.
+    pub queue: Arc<dyn Queue>,
+    /// The store that the queue completes into.
+    pub store: Arc<dyn Store>,
+    /// The queue's clock.
+    pub clock: TestClock,
+    /// Whatever has to live as long, e.g. a folder or a server.
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+/// The limits under which the suite wants its queue.
+#[must_use]
+pub const fn limits() -> Limits {
+    Limits {
+        jobs_max: 8,
+        losses_max: 3,
+        dead_max: 2,
+    }
+}
+
+/// Makes one test per property; `$make` is a path to `async fn() -> Rig`, with [`limits`].
+#[macro_export]
+macro_rules! conformance {
+    ($make:path) => {
+        $crate::conformance!(@ $make, leases:
+            a_job_goes_around priority_comes_first_then_age a_worker_gets_only_its_lanes
+            a_waiting_worker_is_woken drain_ends_the_wait an_expired_lease_returns_the_job
+            renewal_keeps_a_lease a_zombie_is_refused the_first_result_wins
+            a_job_that_costs_too_many_workers_dies retries_wait_and_are_counted
+            a_job_handed_back_is_untouched giving_up_tells_the_run a_dead_job_can_be_revived
+            a_delayed_job_waits_for_its_time);
+        $crate::conformance!(@ $make, runs:
+            equal_jobs_of_two_runs_run_once a_stored_result_answers_at_once
+            a_full_queue_takes_nothing cancelling_removes_and_signals
+            cancelling_spares_other_runs single_jobs_can_be_withdrawn
+            dropped_notices_leave_the_job a_joined_job_is_raised
+            many_results_wait_in_bounded_memory counts_add_up);
+        $crate::conformance!(@ $make, stores:
+            blobs_are_stored_once results_are_never_overwritten events_are_idempotent
+            events_are_read_from_anywhere logs_do_not_mix limits_are_kept);
+    };
+    (@ $make:path, $group:ident: $($name:ident)*) => {
+        $(#[tokio::test] async fn $name() {
+            $crate::conformance::$group::$name(&$make().await).await;
+        })*
+    };
+}
+
+/// The key of the suite's job `name`.
+#[must_use]
+pub fn key(name: &str) -> Key {
+    Key(Hash::of(name.as_bytes()))
+}
+
+/// A job of run `r1` in lane `chat`.
+#[must_use]
+pub fn job(name: &str) -> Enqueue {
+    Enqueue {
+        key: key(name),
+        job: Bytes::copy_from_slice(name.as_bytes()),
+        lane: Lane::new("chat"),
+        priority: Priority::NORMAL,
+        run: RunId::new("r1"),
+        not_before: None,
+    }
+}
+
+fn want(max: usize) -> Want {
+    Want {
+        worker: "w1".into(),
+        lanes: vec![Lane::new("chat")],
+        max,
+        ttl: TTL,
+    }
+}
+
+impl Rig {
+    async fn submit(&self, jobs: impl IntoIterator<Item = Enqueue>) -> Notices {
+        self.queue
+            .submit(jobs.into_iter().collect())
+            .await
+            .expect("the jobs fit")
+    }
+
+    /// Leases up to `max` jobs without waiting.
+    async fn lease(&self, max: usize) -> Vec<Leased> {
+        let stats = self.queue.stats().await.expect("stats");
+        if stats.queued == 0 {
+            return Vec::new();
+        }
+        self.queue
+            .lease(want(max), &CancellationToken::new())
+            .await
+            .expect("a lease")
+    }
+
+    /// Leases one job that must be there.
+    async fn lease_one(&self) -> Leased {
+        self.lease(1).await.pop().expect("a job is there")
+    }
+
+    async fn complete(&self, leased: &Leased, result: &str) -> bool {
+        let result = Bytes::copy_from_slice(result.as_bytes());
+        self.queue
+            .complete(leased.ticket, result)
+            .await
+            .expect("a completion")
+            .is_first
+    }
+
+    async fn stored(&self, name: &str) -> Option<Bytes> {
+        self.store
+            .results(&[key(name)])
+            .await
+            .expect("a read")
+            .pop()
+            .flatten()
+    }
+}
+
+/// The next notice, which must be for `name`.
+async fn next(notices: &mut Notices, name: &str) -> Ended {
+    let Notice { key: told, ended } = notices
+        .next(1)
+        .await
+        .expect("a notice")
+        .pop()
+        .expect("not all was told");
+    assert_eq!(told, key(name));
+    ended
+}
+
+#[track_caller]
+fn assert_result(ended: &Ended, expected: &str) {
+    match ended {
+        Ended::Result(result) => assert_eq!(result, expected),
+        other => panic!("expected result `{expected}`, got {other:?}"),
+    }
+}
+
+fn names(leased: &[Leased]) -> Vec<String> {
+    leased
+        .iter()
+        .map(|l| String::from_utf8_lossy(&l.job).into_owned())
+        .collect()
+}

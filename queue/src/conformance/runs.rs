@@ -1,0 +1,222 @@
+//! From a run to the queue and back.
+
+use bytes::Bytes;
+
+use super::{MS, Rig, TTL, assert_result, job, key, limits, names, next};
+use crate::message::{Enqueue, Priority, RunId};
+use crate::notice::{Ended, UNREAD_BYTES_MAX};
+use crate::queue::{Error, JOB_BYTES_MAX, Renewal, Which, Withdrawn};
+
+fn of_run(run: &str, name: &str) -> Enqueue {
+    Enqueue {
+        run: RunId::new(run),
+        ..job(name)
+    }
+}
+
+/// One delivery, two notices; before, during and within one submission.
+pub async fn equal_jobs_of_two_runs_run_once(rig: &Rig) {
+    let mut first = rig.submit([job("a"), job("a")]).await;
+    let mut second = rig.submit([of_run("r2", "a")]).await;
+    let leased = rig.lease_one().await;
+    let mut third = rig.submit([of_run("r3", "a")]).await;
+    assert!(rig.lease(1).await.is_empty());
+    rig.complete(&leased, "one").await;
+    for notices in [&mut first, &mut second, &mut third] {
+        assert_result(&next(notices, "a").await, "one");
+        assert_eq!(notices.remaining(), 0);
+    }
+}
+
+/// What is known is not asked again.
+pub async fn a_stored_result_answers_at_once(rig: &Rig) {
+    rig.store
+        .put_result(key("a"), "known".into())
+        .await
+        .expect("a write");
+    let mut notices = rig.submit([job("a"), job("b")]).await;
+    assert_result(&next(&mut notices, "a").await, "known");
+    assert_eq!(names(&rig.lease(9).await), ["b"]);
+}
+
+/// A submission is taken whole or not at all; joins need no room.
+pub async fn a_full_queue_takes_nothing(rig: &Rig) {
+    let many = |from: usize, to: usize| (from..to).map(|i| job(&i.to_string())).collect::<Vec<_>>();
+    let max = limits().jobs_max;
+    let _notices = rig.submit(many(0, max - 1)).await;
+    let error = rig
+        .queue
+        .submit(many(max - 1, max + 1))
+        .await
+        .map(|_| ())
+        .expect_err("too many");
+    assert_eq!(
+        error,
+        Error::QueueFull {
+            new: 2,
+            present: max - 1,
+            max
+        }
+    );
+    let _joined = rig.submit(many(0, max)).await;
+    let mut long = job("long");
+    long.job = vec![0; JOB_BYTES_MAX + 1].into();
+    let error = rig
+        .queue
+        .submit(vec![long])
+        .await
+        .map(|_| ())
+        .expect_err("too long");
+    assert!(matches!(error, Error::JobTooLarge { .. }), "{error}");
+    assert_eq!(rig.queue.stats().await.expect("stats").queued, max);
+}
+
+/// Queued jobs go at once; a running one is signalled, and its answer is still welcome.
+pub async fn cancelling_removes_and_signals(rig: &Rig) {
+    let mut notices = rig.submit([job("a"), job("b")]).await;
+    let leased = rig.lease_one().await;
+    let withdrawn = rig
+        .queue
+        .cancel(&RunId::new("r1"), Which::All)
+        .await
+        .expect("an answer");
+    assert_eq!(
+        withdrawn,
+        Withdrawn {
+            removed: 1,
+            signalled: 1,
+            shared: 0
+        }
+    );
+    for name in ["a", "b"] {
+        assert!(matches!(next(&mut notices, name).await, Ended::Cancelled));
+    }
+    let renewed = rig
+        .queue
+        .renew(&[leased.ticket], TTL)
+        .await
+        .expect("an answer");
+    assert!(matches!(renewed[..], [Renewal::Cancelled(_)]));
+    leased.cancelled.cancelled().await;
+    assert!(rig.complete(&leased, "paid").await);
+    assert_eq!(rig.stored("a").await.expect("stored"), "paid");
+    let stats = rig.queue.stats().await.expect("stats");
+    assert_eq!((stats.queued, stats.leased), (0, 0));
+}
+
+/// What another run wants goes on; a cancelled job that comes back is dropped.
+pub async fn cancelling_spares_other_runs(rig: &Rig) {
+    let _first = rig.submit([job("a"), job("b")]).await;
+    let mut second = rig.submit([of_run("r2", "b")]).await;
+    let only_first = rig.lease_one().await;
+    let withdrawn = rig
+        .queue
+        .cancel(&RunId::new("r1"), Which::All)
+        .await
+        .expect("an answer");
+    assert_eq!(
+        withdrawn,
+        Withdrawn {
+            removed: 0,
+            signalled: 1,
+            shared: 1
+        }
+    );
+    rig.queue
+        .hand_back(&[only_first.ticket])
+        .await
+        .expect("an answer");
+    let leased = rig.lease(9).await;
+    assert_eq!(names(&leased), ["b"]);
+    rig.complete(&leased[0], "two").await;
+    assert_result(&next(&mut second, "b").await, "two");
+}
+
+/// A run can withdraw what it does not need any more.
+pub async fn single_jobs_can_be_withdrawn(rig: &Rig) {
+    let mut notices = rig.submit([job("a"), job("b"), job("c")]).await;
+    let which = [key("c"), key("a"), key("unknown")];
+    let run = RunId::new("r1");
+    let withdrawn = rig
+        .queue
+        .cancel(&run, Which::Keys(&which))
+        .await
+        .expect("an answer");
+    assert_eq!(
+        withdrawn,
+        Withdrawn {
+            removed: 2,
+            signalled: 0,
+            shared: 0
+        }
+    );
+    for name in ["a", "c"] {
+        assert!(matches!(next(&mut notices, name).await, Ended::Cancelled));
+    }
+    assert_eq!(names(&rig.lease(9).await), ["b"]);
+}
+
+/// Not listening is not cancelling.
+pub async fn dropped_notices_leave_the_job(rig: &Rig) {
+    drop(rig.submit([job("a")]).await);
+    let leased = rig.lease_one().await;
+    assert!(!leased.cancelled.is_cancelled());
+    assert!(rig.complete(&leased, "one").await);
+}
+
+/// A join with a higher priority moves the job up, one with a lower does not move it down.
+pub async fn a_joined_job_is_raised(rig: &Rig) {
+    let _first = rig.submit([job("a"), job("b"), job("c")]).await;
+    let with = |name, priority| Enqueue {
+        priority,
+        ..of_run("r2", name)
+    };
+    let _second = rig
+        .submit([with("b", Priority::FIRST), with("a", Priority::LAST)])
+        .await;
+    assert_eq!(names(&rig.lease(9).await), ["b", "a", "c"]);
+}
+
+/// Results beyond the bound are read back from the store, unnoticed by the reader.
+pub async fn many_results_wait_in_bounded_memory(rig: &Rig) {
+    let mut notices = rig.submit([job("a"), job("b"), job("c")]).await;
+    let long = "x".repeat(UNREAD_BYTES_MAX / 2);
+    for leased in rig.lease(9).await {
+        rig.complete(&leased, &long).await;
+    }
+    assert_eq!(notices.remaining(), 3);
+    let all = notices.next(9).await.expect("notices");
+    let is_whole = |ended: &Ended| matches!(ended, Ended::Result(r) if r.len() == long.len());
+    assert_eq!(
+        all.iter().filter(|notice| is_whole(&notice.ended)).count(),
+        3
+    );
+    assert_eq!(notices.remaining(), 0);
+}
+
+/// Every job is counted in one place.
+pub async fn counts_add_up(rig: &Rig) {
+    let mut later = job("later");
+    later.not_before = Some(crate::clock::Timestamp::from_ms(u64::MAX));
+    let _notices = rig.submit([job("a"), job("b"), job("c"), later]).await;
+    rig.clock.advance(MS * 7);
+    let leased = rig.lease_one().await;
+    let failure = crate::queue::Failure {
+        cause: "x".into(),
+        detail: Bytes::new(),
+    };
+    rig.queue
+        .give_up(leased.ticket, failure)
+        .await
+        .expect("to give up");
+    rig.lease_one().await;
+    let stats = rig.queue.stats().await.expect("stats");
+    assert_eq!(
+        (stats.queued, stats.delayed, stats.leased, stats.dead),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(stats.oldest, MS * 7);
+    rig.clock.advance(TTL);
+    let stats = rig.queue.stats().await.expect("stats");
+    assert_eq!((stats.queued, stats.leased, stats.losses), (2, 0, 1));
+}

@@ -1,0 +1,216 @@
+//! The writing thread.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, params};
+use skillopt_core::hash::Hash;
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::{translate, translate_io};
+use super::read::to_i64;
+use crate::commit::Commit;
+use crate::message::RunId;
+use crate::store::Error;
+
+/// Most writes in one transaction.
+const GROUP_MAX: usize = 1_024;
+/// A group is closed once it has this many bytes.
+const GROUP_BYTES_MAX: usize = 16 << 20;
+
+/// One write.
+pub(super) enum Op {
+    Blobs {
+        blobs: Vec<(Hash, Bytes)>,
+        done: oneshot::Sender<Result<(), Error>>,
+    },
+    Result(Commit),
+    Event {
+        run: RunId,
+        seq: u64,
+        event: Bytes,
+        done: oneshot::Sender<Result<(), Error>>,
+    },
+}
+
+/// What a write answers when its transaction has been committed.
+enum Outcome {
+    Done,
+    Result {
+        is_first: bool,
+    },
+    /// The write alone was refused; the others of its group are not concerned.
+    Refused(Error),
+}
+
+pub(super) fn start(
+    connection: Connection,
+    place: Arc<str>,
+    inbox: mpsc::Receiver<Op>,
+) -> Result<JoinHandle<()>, Error> {
+    let writer = Writer {
+        connection,
+        place: place.clone(),
+    };
+    let thread = std::thread::Builder::new().name("store writer".into());
+    thread
+        .spawn(move || writer.run(inbox))
+        .map_err(|e| translate_io(&place, &e))
+}
+
+struct Writer {
+    connection: Connection,
+    place: Arc<str>,
+}
+
+impl Writer {
+    /// Commits what comes until nobody can write any more.
+    fn run(self, mut inbox: mpsc::Receiver<Op>) {
+        let mut group = Vec::with_capacity(GROUP_MAX);
+        while let Some(first) = inbox.blocking_recv() {
+            let mut bytes = first.bytes();
+            group.push(first);
+            while group.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
+                let Ok(next) = inbox.try_recv() else { break };
+                bytes += next.bytes();
+                group.push(next);
+            }
+            self.commit(&mut group);
+        }
+    }
+
+    /// Commits a group and answers its writes; leaves the group empty.
+    fn commit(&self, group: &mut Vec<Op>) {
+        match self.transact(group) {
+            Ok(outcomes) => {
+                group
+                    .drain(..)
+                    .zip(outcomes)
+                    .for_each(|(op, outcome)| op.answer(outcome));
+            }
+            // One write may be too much where the others are not: each for itself then.
+            Err(error) if group.len() > 1 && is_about_size(&error) => {
+                for op in group.drain(..) {
+                    let mut alone = vec![op];
+                    self.commit(&mut alone);
+                }
+            }
+            Err(error) => {
+                let error = translate(&self.place, &error);
+                group
+                    .drain(..)
+                    .for_each(|op| op.answer(Outcome::Refused(error.clone())));
+            }
+        }
+    }
+
+    fn transact(&self, group: &[Op]) -> rusqlite::Result<Vec<Outcome>> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let outcomes = group
+            .iter()
+            .map(|op| self.apply(op))
+            .collect::<Result<_, _>>()?;
+        transaction.commit()?;
+        Ok(outcomes)
+    }
+
+    fn apply(&self, op: &Op) -> rusqlite::Result<Outcome> {
+        match op {
+            Op::Blobs { blobs, .. } => {
+                let sql = "INSERT OR IGNORE INTO blobs (hash, content) VALUES (?1, ?2)";
+                let mut insert = self.connection.prepare_cached(sql)?;
+                for (hash, content) in blobs {
+                    insert.execute(params![hash.as_bytes().as_slice(), &**content])?;
+                }
+                Ok(Outcome::Done)
+            }
+            Op::Result(commit) => {
+                let sql = "INSERT OR IGNORE INTO results (key, record) VALUES (?1, ?2)";
+                let mut insert = self.connection.prepare_cached(sql)?;
+                let key = commit.key.0.as_bytes().as_slice();
+                let count = insert.execute(params![key, &*commit.result])?;
+                Ok(Outcome::Result {
+                    is_first: count == 1,
+                })
+            }
+            Op::Event {
+                run, seq, event, ..
+            } => self.append(run, *seq, event),
+        }
+    }
+
+    fn append(&self, run: &RunId, seq: u64, event: &[u8]) -> rusqlite::Result<Outcome> {
+        let sql = "SELECT event FROM events WHERE run = ?1 AND seq = ?2";
+        let mut find = self.connection.prepare_cached(sql)?;
+        let name = params![run.as_str(), to_i64(seq)];
+        let present: Option<Vec<u8>> = find.query_row(name, |row| row.get(0)).optional()?;
+        if let Some(present) = present {
+            let conflict = || Error::Conflict {
+                run: run.clone(),
+                seq,
+            };
+            let is_same = present == event;
+            return Ok(if is_same {
+                Outcome::Done
+            } else {
+                Outcome::Refused(conflict())
+            });
+        }
+        let sql = "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE run = ?1";
+        let mut last = self.connection.prepare_cached(sql)?;
+        let next: i64 = last.query_row([run.as_str()], |row| row.get(0))?;
+        if next != to_i64(seq) {
+            let next = u64::try_from(next).unwrap_or_default();
+            return Ok(Outcome::Refused(Error::Gap {
+                run: run.clone(),
+                seq,
+                next,
+            }));
+        }
+        let sql = "INSERT INTO events (run, seq, event) VALUES (?1, ?2, ?3)";
+        self.connection
+            .prepare_cached(sql)?
+            .execute(params![run.as_str(), next, event])?;
+        Ok(Outcome::Done)
+    }
+}
+
+impl Op {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Blobs { blobs, .. } => blobs.iter().map(|(_, content)| content.len()).sum(),
+            Self::Result(commit) => commit.result.len(),
+            Self::Event { event, .. } => event.len(),
+        }
+    }
+
+    fn answer(self, outcome: Outcome) {
+        match self {
+            // Nobody listens any more if the caller was dropped.
+            Self::Blobs { done, .. } | Self::Event { done, .. } => {
+                drop(done.send(outcome.into_result().map(|_| ())));
+            }
+            Self::Result(Commit { then, .. }) => then(outcome.into_result()),
+        }
+    }
+}
+
+impl Outcome {
+    fn into_result(self) -> Result<bool, Error> {
+        match self {
+            Self::Done => Ok(true),
+            Self::Result { is_first } => Ok(is_first),
+            Self::Refused(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a smaller transaction may succeed.
+fn is_about_size(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DiskFull, OutOfMemory, TooBig};
+    matches!(
+        error.sqlite_error_code(),
+        Some(DiskFull | OutOfMemory | TooBig)
+    )
+}
