@@ -17,14 +17,16 @@ pub fn split(skill: &str) -> (&str, &str) {
 }
 
 /// Joins what [`split`] took apart. A front matter at the very end of a file has no line end; a
-/// body put behind it starts on a line of its own.
+/// body put behind it starts on a line of its own. A new body without front matter never becomes
+/// one: if it starts like one, a line feed goes before it.
 #[must_use]
 pub fn join(front: &str, body: &str) -> String {
-    let separator = if front.is_empty() || front.ends_with('\n') || body.is_empty() {
-        ""
+    let needs_line_end = if front.is_empty() {
+        end(body).is_some()
     } else {
-        "\n"
+        !front.ends_with('\n') && !body.is_empty()
     };
+    let separator = if needs_line_end { "\n" } else { "" };
     format!("{front}{separator}{body}")
 }
 

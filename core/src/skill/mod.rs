@@ -13,6 +13,8 @@ pub mod front_matter;
 pub mod regions;
 pub mod rewrite;
 pub mod slow_block;
+#[cfg(test)]
+mod test_documents;
 
 pub use edit::{Report, Status, apply_edit, apply_patch};
 pub use folder::Folder;

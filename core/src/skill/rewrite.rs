@@ -57,6 +57,9 @@ fn without_own_blocks(document: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skill::test_documents::document;
+    use crate::skill::{appendix, slow_block};
+    use proptest::prelude::*;
 
     const SLOW: &str = "<!-- SLOW_UPDATE_START -->\nG\n<!-- SLOW_UPDATE_END -->";
     const NOTES: &str =
@@ -95,5 +98,33 @@ mod tests {
             &rewritten,
             &format!("{FRONT}# B\n\n- x\n\n{SLOW}\n"),
         );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_rewrite_changes_what_is_protected(current in document(), rewritten in document()) {
+            let parts = |skill: &str| {
+                let (front, body) = front_matter::split(skill);
+                let blocks: Vec<String> = blocks_of_all_kinds(body)
+                    .into_iter()
+                    .map(|block| body[block].to_owned())
+                    .collect();
+                (front.trim_end_matches('\n').to_owned(), blocks)
+            };
+            let after = keep_protected(&current, &rewritten);
+            prop_assert_eq!(parts(&after), parts(&current), "{}", after);
+        }
+
+        #[test]
+        fn moving_blocks_leaves_the_front_matter_alone(skill in document(), text in document()) {
+            let front = |skill: &str| front_matter::split(skill).0.trim_end_matches('\n').to_owned();
+            let slow = slow_block::replace(&skill, &text);
+            let notes = appendix::append(&skill, &[text]);
+            for after in [&slow, &notes, &slow_block::inject_empty(&skill), &appendix::inject_empty(&skill)] {
+                prop_assert_eq!(front(after), front(&skill), "{}", after);
+            }
+        }
     }
 }

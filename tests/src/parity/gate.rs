@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use skillopt_core::budget::{Plan, Scheduler};
-use skillopt_core::gate::{Density, Metric, Origin, Standing};
+use skillopt_core::gate::{DEFAULT_LEADING_WORDS, Density, Origin, Scoring, Standing};
 use skillopt_core::score::Score;
 
 use super::Outcome;
@@ -15,14 +15,12 @@ pub(super) fn call(function: &str, case: &Value) -> Outcome {
                 hard: number(input, "hard", 0.0)?,
                 soft: number(input, "soft", 0.0)?,
             };
-            Ok(json!({"score": gate_score(input, score)?}))
+            let skill = input["skill_content"].as_str().unwrap_or_default();
+            Ok(json!({"score": gate_score(input, score, skill)?}))
         }
         "compute_semantic_density" => {
             let skill = text(input, "skill_content")?;
-            let density = match input.get("leading_words").and_then(Value::as_array) {
-                Some(words) => Density::new(0.05, words.iter().filter_map(Value::as_str)),
-                None => Density::default(),
-            };
+            let density = density(input)?;
             Ok(json!({"density": density.of(skill)}))
         }
         "evaluate_gate" => evaluate(input),
@@ -59,12 +57,10 @@ fn evaluate(input: &Value) -> Outcome {
     };
     let step = input["global_step"].as_u64().ok_or("no step")?;
     let candidate = text(input, "candidate_skill")?.to_owned();
+    let score = gate_score(input, score, &candidate)?;
     let action = standing
-        .consider(candidate, gate_score(input, score)?, Origin::Step(step))
+        .consider(candidate, score, Origin::Step(step))
         .map_err(show)?;
-    if input["current_score"].is_string() || input["best_score"].is_string() {
-        return Ok(json!({"action": action}));
-    }
     // Cases with a score that is not finite compare the action only.
     let only_action = ["cand_hard", "cand_soft"]
         .iter()
@@ -85,8 +81,9 @@ fn sequence(input: &Value) -> Outcome {
             soft: number(candidate, "soft", 0.0)?,
         };
         let skill = text(candidate, "skill")?.to_owned();
+        let score = gate_score(input, score, &skill)?;
         let action = standing
-            .consider(skill, gate_score(input, score)?, Origin::Step(i))
+            .consider(skill, score, Origin::Step(i))
             .map_err(show)?;
         steps.push(outcome(action.name(), &standing));
     }
@@ -104,13 +101,23 @@ fn outcome(action: &str, standing: &Standing<String>) -> Value {
     })
 }
 
-fn gate_score(input: &Value, score: Score) -> Result<f64, String> {
-    let metric: Metric = input["metric"]
-        .as_str()
-        .unwrap_or("hard")
-        .parse()
-        .map_err(show)?;
-    Ok(metric.score(score, number(input, "mixed_weight", 0.5)?))
+fn gate_score(input: &Value, score: Score, skill: &str) -> Result<f64, String> {
+    let metric = input["metric"].as_str().unwrap_or("hard");
+    let with_density = input["use_semantic_density"] == true;
+    let scoring = Scoring {
+        metric: metric.parse().map_err(show)?,
+        mixed_weight: number(input, "mixed_weight", 0.5)?,
+        density: with_density.then(|| density(input)).transpose()?,
+    };
+    Ok(scoring.gate_score(score, skill))
+}
+
+fn density(input: &Value) -> Result<Density, String> {
+    let weight = number(input, "semantic_density_weight", 0.05)?;
+    Ok(match input.get("leading_words").and_then(Value::as_array) {
+        Some(words) => Density::new(weight, words.iter().filter_map(Value::as_str)),
+        None => Density::new(weight, DEFAULT_LEADING_WORDS),
+    })
 }
 
 fn plan(input: &Value) -> Result<Plan, String> {

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::skill::test_documents::document;
 
 const SLOW: &str = "<!-- SLOW_UPDATE_START -->\nG\n<!-- SLOW_UPDATE_END -->";
 const FRONT: &str = "---\nname: a\ndescription: b\n---\n";
@@ -113,26 +114,6 @@ fn reports_of_errors_say_why() {
         report.error.as_deref(),
         Some("`content` of an edit must be text, this one is a number")
     );
-}
-
-/// Documents from pieces that matter: markers, their halves, front matter, blank lines.
-fn document() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec![
-        "<!-- SLOW_UPDATE_START -->",
-        "<!-- SLOW_UPDATE_END -->",
-        "<!-- APPENDIX_START -->",
-        "<!-- APPENDIX_END -->",
-        "<!-- SLOW_UPDATE_",
-        "START -->",
-        "---\n",
-        "name: a\n",
-        "- rule\n",
-        "é",
-        "\n",
-        "\r\n",
-        " ",
-    ]);
-    prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }
 
 /// An edit whose target is often a part of the document.
