@@ -7,20 +7,46 @@
 //!
 //! Source: training spec, chapter 7.
 
+pub mod backend_keys;
 pub mod backend_settings;
+mod check;
 pub mod choices;
+mod export;
+pub mod flags;
+pub mod flat;
 pub mod key;
+pub mod load;
 pub mod node;
+pub mod overrides;
 mod problem;
+mod reference;
+mod resolve;
+pub mod retired;
+pub mod roles;
 mod run_config;
 mod secret;
 mod setting;
 pub mod suggest;
+pub mod yaml;
 
+pub use backend_settings::{BackendSettings, OpenAiCompatible};
+pub use check::SIM_SETTINGS;
 pub use choices::{
     AnswerMode, AppendixSource, GateMetric, LrControlMode, LrScheduler, PairPolicy, Predictions,
     ReasoningEffort, Scope, SplitMode, UpdateMode,
 };
+pub use export::{SizeError, Sizes, changes_results, differs, shown, to_config_json};
+pub use flags::{Flag, flags};
+pub use flat::Flat;
+pub use load::{LoadError, load};
+pub use node::Origin;
+pub use overrides::OverrideError;
 pub use problem::{Errors, Problem, Warning};
+pub use reference::reference_page;
+pub use resolve::Context;
+pub use roles::Role;
 pub use run_config::{KEYS, RunConfig};
 pub use secret::{REDACTED, Secret, is_secret_name};
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Number, Value as Json};
 
+use crate::secret::is_secret_name;
+
 /// Where a value came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
@@ -198,7 +200,7 @@ fn non_finite(x: f64) -> Json {
 }
 
 /// A mapping with text keys that keeps its order.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Mapping(Vec<(String, Node)>);
 
 impl Mapping {
@@ -276,5 +278,19 @@ impl IntoIterator for Mapping {
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
+    }
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for (key, node) in self.iter() {
+            if is_secret_name(key) {
+                map.entry(&key, &"[redacted]");
+            } else {
+                map.entry(&key, node);
+            }
+        }
+        map.finish()
     }
 }

@@ -20,7 +20,7 @@ use crate::setting::{Reader, Setting};
 macro_rules! settings {
     ($( $(#[doc = $doc:literal])+ $field:ident : $ty:ty = $path:literal, $kind:expr, $default:expr, $usage:expr; )+) => {
         /// Everything a run is told. Field names are the flat key names of `config.json`.
-        #[derive(Clone, Debug)]
+        #[derive(Clone)]
         pub struct RunConfig {
             $( $(#[doc = $doc])+ pub $field: $ty, )+
             /// Keys of the `env` section that are not ours, handed to the benchmark.

@@ -1,0 +1,281 @@
+//! The checks that look at more than one value (training spec 7.8, D16, D35).
+
+use crate::choices::{LrControlMode, LrScheduler, SplitMode, UpdateMode};
+use crate::flat::Flat;
+use crate::node::{Data, Node, Origin};
+use crate::problem::{Problem, Warning};
+use crate::resolve::Context;
+use crate::run_config::RunConfig;
+use crate::suggest::nearest;
+
+/// Settings of the simulated model, with `_` for `-`.
+pub const SIM_SETTINGS: &[&str] = &[
+    "seed",
+    "p_rule",
+    "p_none",
+    "p_trap",
+    "crowd",
+    "sticky",
+    "p_near",
+    "p_harm",
+    "p_note",
+    "rules_per_call",
+    "reply_chars",
+    "latency",
+    "latency_target",
+    "latency_optimizer",
+    "p429",
+    "p500",
+    "preset",
+    "phang",
+    "pgarbage",
+    "hang_s",
+    "retry_after",
+    "max_inflight",
+    "rps",
+];
+
+/// Collects problems and warnings.
+struct Findings<'a> {
+    flat: &'a Flat,
+    problems: &'a mut Vec<Problem>,
+    warnings: &'a mut Vec<Warning>,
+}
+
+impl Findings<'_> {
+    /// Builds a finding about a key; the default's place if it was not set.
+    fn about(&self, path: &str, name: &str, reason: impl Into<String>) -> Problem {
+        match self.flat.known.get(name) {
+            Some(node) => Problem::new(path, node, reason),
+            None => Problem::at(path, &Origin::Default, reason),
+        }
+    }
+
+    fn problem(&mut self, path: &str, name: &str, reason: impl Into<String>) {
+        let problem = self.about(path, name, reason);
+        self.problems.push(problem);
+    }
+
+    fn warning(&mut self, path: &str, name: &str, reason: impl Into<String>) {
+        let warning = self.about(path, name, reason);
+        self.warnings.push(warning);
+    }
+}
+
+/// Runs all checks; the configuration is put right where that is defined.
+pub(crate) fn all(
+    config: &mut RunConfig,
+    flat: &Flat,
+    context: &Context<'_>,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Warning>,
+) {
+    let mut findings = Findings {
+        flat,
+        problems,
+        warnings,
+    };
+    benchmark(config, context, &mut findings);
+    sizes(config, &mut findings);
+    budget(config, &mut findings);
+    update_mode(config, &mut findings);
+    splits(config, &mut findings);
+    evaluation(config, &mut findings);
+    calls(config, &mut findings);
+    simulated(config, &mut findings);
+}
+
+fn benchmark(config: &RunConfig, context: &Context<'_>, findings: &mut Findings<'_>) {
+    let Some(benchmarks) = context.benchmarks else {
+        return;
+    };
+    if benchmarks.contains(&config.env.as_str()) {
+        return;
+    }
+    let reason = if config.env.trim().is_empty() {
+        "names no benchmark"
+    } else {
+        "is no benchmark we know"
+    };
+    let mut problem = findings.about("env.name", "env", reason);
+    problem.allowed = Some(format!("one of `{}`", benchmarks.join("`, `")));
+    problem.nearest = nearest(&config.env, benchmarks.iter().copied()).map(str::to_owned);
+    findings.problems.push(problem);
+}
+
+fn sizes(config: &RunConfig, findings: &mut Findings<'_>) {
+    if config.steps_per_epoch.is_some_and(|n| n > 0) {
+        findings.warning(
+            "train.steps_per_epoch",
+            "steps_per_epoch",
+            "is ignored: it follows from the size of the train split, `batch_size` and \
+             `accumulation`",
+        );
+    }
+    if config.limit > 0 && config.train_size > config.limit {
+        let reason = format!(
+            "is more than `env.limit: {}` leaves of the train split; set `train.train_size` to 0 to \
+             take what there is",
+            config.limit
+        );
+        findings.problem("train.train_size", "train_size", reason);
+    }
+}
+
+fn budget(config: &mut RunConfig, findings: &mut Findings<'_>) {
+    if config.min_edit_budget > config.edit_budget {
+        if findings.flat.known.get("min_edit_budget").is_some() {
+            let reason = format!(
+                "is more than `optimizer.learning_rate: {0}`; {0} is used",
+                config.edit_budget
+            );
+            findings.warning("optimizer.min_learning_rate", "min_edit_budget", reason);
+        }
+        config.min_edit_budget = config.edit_budget;
+    }
+    if let Some(Data::Text(word)) = findings.flat.known.get("lr_scheduler").map(|n| &n.data)
+        && LrScheduler::parse(word).is_some_and(|s| s.as_str() != word)
+    {
+        let mut problem = findings.about(
+            "optimizer.lr_scheduler",
+            "lr_scheduler",
+            "must be spelled exactly",
+        );
+        problem.nearest = LrScheduler::parse(word).map(|s| s.as_str().to_owned());
+        findings.problems.push(problem);
+    }
+}
+
+fn update_mode(config: &mut RunConfig, findings: &mut Findings<'_>) {
+    let mode = config.skill_update_mode;
+    if config.use_skill_aware_reflection && mode != UpdateMode::Patch {
+        let reason = format!(
+            "cannot be used with `optimizer.skill_update_mode: {}`, because a rewrite can drop the \
+             appendix; use `patch` or turn it off",
+            mode.as_str()
+        );
+        findings.problem(
+            "optimizer.use_skill_aware_reflection",
+            "use_skill_aware_reflection",
+            reason,
+        );
+    }
+    // Whole new texts are not counted, so nobody decides about their number (4.2).
+    if mode == UpdateMode::FullRewriteMinibatch {
+        config.lr_control_mode = LrControlMode::None;
+    }
+}
+
+fn splits(config: &RunConfig, findings: &mut Findings<'_>) {
+    if config.split_mode == SplitMode::SplitDir && config.split_dir.trim().is_empty() {
+        findings.problem(
+            "env.split_dir",
+            "split_dir",
+            "is empty, but `env.split_mode: split_dir` needs a folder with `train`, `val` and `test`",
+        );
+    }
+    let node = findings.flat.known.get("split_ratio");
+    let base_sixty = |node: &Node| {
+        matches!(node.data, Data::Int(_) | Data::Float(_))
+            && node.raw.as_ref().is_some_and(|raw| raw.contains(':'))
+    };
+    if node.is_some_and(base_sixty) {
+        findings.problem(
+            "env.split_ratio",
+            "split_ratio",
+            "is read as a number to the base 60, because it is not quoted; write it in quotes, as \
+             in `\"2:1:7\"`",
+        );
+    } else if !is_ratio(&config.split_ratio) {
+        let mut problem = findings.about("env.split_ratio", "split_ratio", "is no ratio");
+        problem.allowed = Some("three positive whole numbers, as in `\"2:1:7\"`".to_owned());
+        findings.problems.push(problem);
+    }
+}
+
+/// Returns whether `text` is three positive whole numbers; blank parts do not count.
+fn is_ratio(text: &str) -> bool {
+    let parts: Vec<&str> = text
+        .split(':')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.len() == 3
+        && parts
+            .iter()
+            .all(|part| part.parse::<u32>().is_ok_and(|n| n > 0))
+}
+
+fn evaluation(config: &RunConfig, findings: &mut Findings<'_>) {
+    let empty = config
+        .leading_words
+        .as_ref()
+        .is_some_and(|words| words.iter().all(|word| word.trim().is_empty()));
+    if config.use_semantic_density && empty {
+        findings.warning(
+            "evaluation.leading_words",
+            "leading_words",
+            "is empty, so the density bonus is always 0",
+        );
+    }
+    if config.gate_early_stop {
+        findings.warning(
+            "evaluation.gate_early_stop",
+            "gate_early_stop",
+            "is reserved and has no effect yet",
+        );
+    }
+}
+
+fn calls(config: &RunConfig, findings: &mut Findings<'_>) {
+    if config.retry_base_ms > config.retry_cap_ms {
+        let reason = format!(
+            "is more than `model.retry_cap_ms: {}`, the longest pause allowed",
+            config.retry_cap_ms
+        );
+        findings.problem("model.retry_base_ms", "retry_base_ms", reason);
+    }
+    for (name, path, model, backend) in [
+        (
+            "optimizer_model",
+            "model.optimizer",
+            &config.optimizer_model,
+            &config.optimizer_backend,
+        ),
+        (
+            "target_model",
+            "model.target",
+            &config.target_model,
+            &config.target_backend,
+        ),
+    ] {
+        if model.trim().is_empty() && !backend.ends_with("_exec") && backend != "copilot_chat" {
+            findings.problem(path, name, "names no model");
+        }
+    }
+}
+
+fn simulated(config: &mut RunConfig, findings: &mut Findings<'_>) {
+    let mut settings = serde_json::Map::new();
+    for (name, value) in &config.sim {
+        let plain = name.replace('-', "_");
+        if SIM_SETTINGS.contains(&plain.as_str()) {
+            settings.insert(plain, value.clone());
+            continue;
+        }
+        let origin = findings
+            .flat
+            .known
+            .get("sim")
+            .and_then(|sim| sim.as_map()?.get(name))
+            .map_or(Origin::Default, |node| node.origin.clone());
+        let mut problem = Problem::at(
+            format!("model.sim.{name}"),
+            &origin,
+            "is no setting of the simulated model",
+        );
+        problem.nearest = nearest(&plain, SIM_SETTINGS.iter().copied()).map(str::to_owned);
+        findings.problems.push(problem);
+    }
+    config.sim = settings;
+}

@@ -1,0 +1,213 @@
+//! From flat settings to a typed, fully checked configuration.
+
+use crate::backend_settings::{BackendSettings, EnvLookup};
+use crate::check;
+use crate::flat::{Flat, SECTIONS};
+use crate::node::{Mapping, Node, Origin};
+use crate::problem::{Errors, Problem, Warning};
+use crate::roles::{
+    Role, RoleChoice, default_model, is_shipped_model, normalize_label, resolve_role_backends,
+};
+use crate::run_config::{KEYS, RunConfig};
+use crate::secret::{Secret, is_secret_name};
+use crate::setting::{Reader, scalar_text};
+use crate::suggest::nearest;
+
+/// What the checks need to know from outside.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The benchmarks there are; `None` leaves the name unchecked.
+    pub benchmarks: Option<&'a [&'a str]>,
+    /// The environment.
+    pub env: EnvLookup<'a>,
+}
+
+impl Context<'_> {
+    /// A context that knows no benchmark and an empty environment.
+    pub const BARE: Context<'static> = Context {
+        benchmarks: None,
+        env: &|_| None,
+    };
+}
+
+impl RunConfig {
+    /// Reads and checks everything, before any model is called (D35). All that is wrong is
+    /// reported at once.
+    ///
+    /// # Errors
+    /// Every problem found.
+    pub fn resolve(flat: &Flat, context: &Context<'_>) -> Result<(Self, Vec<Warning>), Errors> {
+        let mut warnings = flat.warnings.clone();
+        let mut reader = Reader::new(&flat.known);
+        let mut config = Self::read(&mut reader);
+        let (mut problems, mut origins) = (reader.problems, reader.origins);
+        problems.splice(0..0, flat.unknown.iter().cloned());
+        config.backends =
+            BackendSettings::read(&flat.known, context.env, &mut problems, &mut origins);
+        config.origins = origins;
+        config.take_rest(flat, &mut warnings);
+        config.resolve_roles(&flat.known, context, &mut problems);
+        warn_about_credentials(flat, &mut warnings);
+        check::all(&mut config, flat, context, &mut problems, &mut warnings);
+        if problems.is_empty() {
+            Ok((config, warnings))
+        } else {
+            Err(Errors(problems))
+        }
+    }
+
+    /// Returns where the value of a flat name came from.
+    #[must_use]
+    pub fn origin(&self, name: &str) -> &Origin {
+        static DEFAULT: Origin = Origin::Default;
+        self.origins.get(name).unwrap_or(&DEFAULT)
+    }
+
+    fn take_rest(&mut self, flat: &Flat, warnings: &mut Vec<Warning>) {
+        for (key, node) in flat.env_extra.iter() {
+            self.origins.insert(key.to_owned(), node.origin.clone());
+            match scalar_text(node) {
+                Some(text) if is_secret_name(key) => {
+                    self.backends.add_secret(key, Secret::new(text));
+                }
+                _ => {
+                    self.env_extra.insert(key.to_owned(), node.to_json());
+                }
+            }
+        }
+        for (key, node) in flat.extra.iter() {
+            self.origins.insert(key.to_owned(), node.origin.clone());
+            warnings.push(unknown_top_level(key, node));
+            match scalar_text(node) {
+                Some(text) if is_secret_name(key) => {
+                    self.backends.add_secret(key, Secret::new(text));
+                }
+                _ => {
+                    self.extra.insert(key.to_owned(), node.to_json());
+                }
+            }
+        }
+    }
+
+    fn resolve_roles(
+        &mut self,
+        known: &Mapping,
+        context: &Context<'_>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let choice = |name: &str| RoleChoice {
+            value: known.get(name).and_then(Node::as_text),
+            explicit: known.get(name).is_some_and(|n| n.origin.is_command_line()),
+        };
+        let label = known.get("model_backend").and_then(Node::as_text);
+        let resolved =
+            resolve_role_backends(label, choice("optimizer_backend"), choice("target_backend"));
+        match resolved {
+            Ok((optimizer, target)) => {
+                self.model_backend = normalize_label(label.unwrap_or_default());
+                self.put_derived("optimizer_backend", optimizer);
+                self.put_derived("target_backend", target);
+            }
+            Err(error) => {
+                let name = match error.role {
+                    None => "model_backend",
+                    Some(Role::Optimizer) => "optimizer_backend",
+                    Some(Role::Target) => "target_backend",
+                };
+                let mut problem = Problem::at(
+                    KEYS.iter()
+                        .find(|k| k.name == name)
+                        .map_or(name, |k| k.path),
+                    self.origin(name),
+                    match error.role {
+                        None => "is no backend",
+                        Some(Role::Optimizer) => "is no backend for the optimizer",
+                        Some(Role::Target) => "is no backend for the target",
+                    },
+                );
+                problem.value = Some(format!("{:?}", error.name));
+                problem.allowed = Some(format!("one of `{}`", error.allowed.join("`, `")));
+                problem.nearest = error.nearest.map(str::to_owned);
+                problems.push(problem);
+            }
+        }
+        self.resolve_model(Role::Optimizer, context);
+        self.resolve_model(Role::Target, context);
+    }
+
+    fn put_derived(&mut self, name: &str, value: String) {
+        let slot = match name {
+            "optimizer_backend" => &mut self.optimizer_backend,
+            _ => &mut self.target_backend,
+        };
+        if *slot != value {
+            *slot = value;
+            self.origins.insert(name.to_owned(), Origin::Derived);
+        }
+    }
+
+    /// Replaces a shipped model name that nobody chose by one that the backend knows. A name in
+    /// the operator's own file or on the command line is kept, whatever it is.
+    fn resolve_model(&mut self, role: Role, context: &Context<'_>) {
+        let name = format!("{}_model", role.as_str());
+        let origin = self.origin(&name).clone();
+        let (model, backend) = match role {
+            Role::Optimizer => (&self.optimizer_model, &self.optimizer_backend),
+            Role::Target => (&self.target_model, &self.target_backend),
+        };
+        let chosen = origin != Origin::Default && !origin.is_shipped_base();
+        if chosen || !is_shipped_model(model) {
+            return;
+        }
+        let Some(default) = default_model(role, backend) else {
+            return;
+        };
+        let from_env = || {
+            let upper = role.as_str().to_uppercase();
+            [
+                format!("{upper}_OPENAI_COMPATIBLE_MODEL"),
+                "OPENAI_COMPATIBLE_MODEL".to_owned(),
+                format!("{upper}_DEPLOYMENT"),
+            ]
+            .into_iter()
+            .find_map(|v| (context.env)(&v).filter(|m| !m.trim().is_empty()))
+        };
+        let configured = match backend.as_str() {
+            "minimax_chat" => self
+                .backends
+                .get(role, "minimax_model")
+                .and_then(serde_json::Value::as_str)
+                .map(str::to_owned),
+            "openai_compatible" => from_env(),
+            _ => None,
+        };
+        let value = configured.unwrap_or_else(|| default.to_owned());
+        match role {
+            Role::Optimizer => self.optimizer_model = value,
+            Role::Target => self.target_model = value,
+        }
+        self.origins.insert(name, Origin::Derived);
+    }
+}
+
+fn unknown_top_level(key: &str, node: &Node) -> Warning {
+    let mut warning = Problem::new(key, node, "is not a key of ours; it is passed through");
+    warning.value = None;
+    let names = KEYS.iter().map(|k| k.name).chain(SECTIONS.iter().copied());
+    warning.nearest = nearest(key, names).map(str::to_owned);
+    warning
+}
+
+fn warn_about_credentials(flat: &Flat, warnings: &mut Vec<Warning>) {
+    let all = [&flat.known, &flat.env_extra, &flat.extra];
+    for (key, node) in all.into_iter().flat_map(Mapping::iter) {
+        if is_secret_name(key) && node.origin.is_command_line() && !node.is_blank() {
+            let reason = format!(
+                "was given on the command line, where other programs can see it; set the \
+                 environment variable `{}` instead",
+                key.to_uppercase().replace(['-', '.'], "_")
+            );
+            warnings.push(Problem::at(key, &node.origin, reason));
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! Whole configurations: what is refused, what is put right, and what is shown.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::*;
+
+const KNOWN: &[&str] = &["searchqa", "docvqa"];
+
+fn flat(yaml: &str, sets: &[&str]) -> Flat {
+    let map = yaml::parse(yaml, "run.yaml").expect("valid YAML");
+    let mut flat = Flat::from_layer(map);
+    for text in sets {
+        flat.set(text).expect("an override");
+    }
+    flat
+}
+
+fn resolve(yaml: &str, sets: &[&str]) -> Result<(RunConfig, Vec<Warning>), Errors> {
+    resolve_with(yaml, sets, &|_| None)
+}
+
+fn resolve_with(
+    yaml: &str,
+    sets: &[&str],
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<(RunConfig, Vec<Warning>), Errors> {
+    let benchmarks = Some(KNOWN);
+    RunConfig::resolve(&flat(yaml, sets), &Context { benchmarks, env })
+}
+
+#[test]
+fn what_is_refused() {
+    for (yaml, sets, wants) in [
+        (
+            "env: {name: serchqa}",
+            vec![],
+            vec!["env.name", "`searchqa`?", "run.yaml:1:13"],
+        ),
+        ("train: {seed: 1}", vec![], vec!["names no benchmark"]),
+        (
+            "train: {batch_sizes: 4}",
+            vec![],
+            vec!["train.batch_sizes", "`train.batch_size`?"],
+        ),
+        (
+            "train: {use_gate: true}",
+            vec![],
+            vec!["`evaluation.use_gate`?"],
+        ),
+        (
+            "optimizer: {edit_budget: 3}",
+            vec![],
+            vec!["`optimizer.learning_rate`?"],
+        ),
+        (
+            "",
+            vec!["train.zzz=1"],
+            vec!["train.zzz", "--set train.zzz"],
+        ),
+        (
+            "train: {batch_size: 0}",
+            vec![],
+            vec!["train.batch_size", "at least 1"],
+        ),
+        ("train: {num_epochs: -1}", vec![], vec!["out of range"]),
+        (
+            "train: {batch_size: 1e3}",
+            vec![],
+            vec!["is text, not a number"],
+        ),
+        (
+            "train: {batch_size: 1.5}",
+            vec![],
+            vec!["not a whole number"],
+        ),
+        (
+            "gradient: {merge_batch_size: 1}",
+            vec![],
+            vec!["at least 2"],
+        ),
+        (
+            "gradient: {minibatch_size: 0, analyst_workers: 0}",
+            vec![],
+            vec!["minibatch_size", "analyst_workers"],
+        ),
+        (
+            "optimizer: {learning_rate: 0}",
+            vec![],
+            vec!["optimizer.learning_rate"],
+        ),
+        (
+            "optimizer: {lr_scheduler: cosin}",
+            vec![],
+            vec!["`cosine`?", "`linear`"],
+        ),
+        (
+            "optimizer: {lr_scheduler: Cosine}",
+            vec![],
+            vec!["spelled exactly"],
+        ),
+        (
+            "optimizer: {skill_update_mode: pach}",
+            vec![],
+            vec!["`patch`?"],
+        ),
+        (
+            "optimizer: {use_skill_aware_reflection: true, skill_update_mode: rewrite}",
+            vec![],
+            vec!["appendix"],
+        ),
+        (
+            "evaluation: {use_gate: 'yes'}",
+            vec![],
+            vec!["use_gate", "truth value"],
+        ),
+        ("evaluation: {use_gate: 0}", vec![], vec!["truth value"]),
+        (
+            "evaluation: {gate_mixed_weight: 1.5}",
+            vec![],
+            vec!["from 0 to 1"],
+        ),
+        (
+            "evaluation: {gate_mixed_weight: .nan}",
+            vec![],
+            vec!["finite"],
+        ),
+        ("evaluation: {gate_metric: sof}", vec![], vec!["`soft`?"]),
+        (
+            "env: {split_ratio: 2:1:7}",
+            vec![],
+            vec!["base 60", "\"2:1:7\""],
+        ),
+        ("env: {split_ratio: '2:1'}", vec![], vec!["is no ratio"]),
+        (
+            "env: {split_mode: split_dir}",
+            vec![],
+            vec!["env.split_dir"],
+        ),
+        (
+            "train: {train_size: 50}\nenv: {limit: 10}",
+            vec![],
+            vec!["train.train_size", "env.limit: 10"],
+        ),
+        (
+            "model: {backend: clade}",
+            vec![],
+            vec!["model.backend", "`claude_chat`?"],
+        ),
+        (
+            "model: {optimizer_backend: cursor_exec}",
+            vec![],
+            vec!["for the optimizer"],
+        ),
+        (
+            "model: {target_backend: openai_chta}",
+            vec![],
+            vec!["`openai_chat`?"],
+        ),
+        (
+            "model: {sim: {p42: 0.1}}",
+            vec![],
+            vec!["model.sim.p42", "`p429`?"],
+        ),
+        (
+            "model: {openai_compatible_max_tokens: none}",
+            vec![],
+            vec!["openai_compatible_max_tokens"],
+        ),
+        (
+            "model: {retry_base_ms: 90000}",
+            vec![],
+            vec!["retry_cap_ms"],
+        ),
+        ("model: {reasoning_effort: hihg}", vec![], vec!["`high`?"]),
+        ("model: {target: true}", vec![], vec!["quote it"]),
+    ] {
+        let errors = resolve(yaml, &sets).expect_err(yaml).to_string();
+        for want in wants {
+            assert!(errors.contains(want), "{yaml}: `{want}` not in\n{errors}");
+        }
+    }
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let yaml = "train: {batch_size: 0, sed: 1}\nenv: {name: x}\nevaluation: {use_gate: maybe}\n";
+    assert_eq!(resolve(yaml, &[]).expect_err("faults").0.len(), 4);
+}
+
+#[test]
+fn what_is_put_right_or_warned_about() {
+    for (yaml, sets, warning, key, want) in [
+        (
+            "optimizer: {learning_rate: 1, min_learning_rate: 2}",
+            vec![],
+            Some("1 is used"),
+            "min_edit_budget",
+            json!(1),
+        ),
+        (
+            "optimizer: {learning_rate: 1}",
+            vec![],
+            None,
+            "min_edit_budget",
+            json!(1),
+        ),
+        (
+            "optimizer: {lr_control_mode: off}",
+            vec![],
+            None,
+            "lr_control_mode",
+            json!("none"),
+        ),
+        (
+            "optimizer: {skill_update_mode: full_rewrite}",
+            vec![],
+            None,
+            "lr_control_mode",
+            json!("none"),
+        ),
+        (
+            "gradient: {max_analyst_rounds: 3}",
+            vec![],
+            Some("no effect"),
+            "seed",
+            json!(42),
+        ),
+        (
+            "model: {target_minimax_api_key: k}",
+            vec![],
+            Some("both roles"),
+            "seed",
+            json!(42),
+        ),
+        (
+            "batchsize: 3",
+            vec![],
+            Some("`batch_size`?"),
+            "batchsize",
+            json!(3),
+        ),
+        ("train: 5", vec![], Some("not a mapping"), "seed", json!(42)),
+        ("train: {seed: null}", vec![], None, "seed", json!(42)),
+        (
+            "model: {backend: claude}",
+            vec![],
+            None,
+            "target_model",
+            json!("claude-sonnet-4-6"),
+        ),
+        (
+            "model: {backend: claude, target: gpt-5.5}",
+            vec![],
+            None,
+            "target_model",
+            json!("gpt-5.5"),
+        ),
+        (
+            "model: {backend: compat}",
+            vec![],
+            None,
+            "optimizer_model",
+            json!("gpt-4o-mini"),
+        ),
+        (
+            "model: {backend: simulated}",
+            vec![],
+            None,
+            "target_model",
+            json!("sim-target"),
+        ),
+        (
+            "model: {backend: cursor}",
+            vec![],
+            None,
+            "optimizer_backend",
+            json!("openai_chat"),
+        ),
+        (
+            "model: {backend: claude}",
+            vec!["model.target_backend=openai_chat"],
+            None,
+            "target_backend",
+            json!("openai_chat"),
+        ),
+        (
+            "",
+            vec!["model.target=007"],
+            None,
+            "target_model",
+            json!("007"),
+        ),
+        (
+            "",
+            vec!["model.sim_p429=0.05", "model.sim.seed=7"],
+            None,
+            "sim",
+            json!({"p429": 0.05, "seed": 7}),
+        ),
+        (
+            "",
+            vec!["model.openai_compatible_api_key=k"],
+            Some("OPENAI_COMPATIBLE_API_KEY"),
+            "openai_compatible_api_key",
+            json!("***"),
+        ),
+        (
+            "evaluation: {leading_words: 'must, never'}",
+            vec![],
+            None,
+            "leading_words",
+            json!(["must", "never"]),
+        ),
+        (
+            "env: {image_detail: low}",
+            vec![],
+            None,
+            "image_detail",
+            json!("low"),
+        ),
+    ] {
+        let mut sets = sets;
+        sets.push("env.name=searchqa");
+        let (config, warnings) = resolve(yaml, &sets).unwrap_or_else(|e| panic!("{yaml}: {e}"));
+        assert_eq!(shown(&config).get(key), Some(&want), "{yaml} {sets:?}");
+        let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let warnings = warnings.join("\n");
+        match warning {
+            Some(text) => assert!(warnings.contains(text), "{yaml}: {warnings}"),
+            None => assert_eq!(warnings, "", "{yaml}"),
+        }
+    }
+}
+
+#[test]
+fn the_environment_fills_what_is_unset() {
+    let env = |name: &str| {
+        Some(match name {
+            "OPENAI_COMPATIBLE_BASE_URL" => "http://shared/v1/".to_owned(),
+            "TARGET_OPENAI_COMPATIBLE_BASE_URL" => "http://target/v1".to_owned(),
+            "OPENAI_COMPATIBLE_API_KEY" => "sk-1".to_owned(),
+            "OPENAI_COMPATIBLE_TEMPERATURE" => "0".to_owned(),
+            _ => return None,
+        })
+    };
+    let yaml = "env: {name: searchqa}\nmodel: {openai_compatible_api_key: ''}\n";
+    let (config, _) = resolve_with(yaml, &[], &env).expect("valid");
+    let optimizer = config.backends.openai_compatible(Role::Optimizer);
+    assert_eq!(optimizer.base_url, "http://shared/v1");
+    assert_eq!(optimizer.api_key.expose(), "sk-1");
+    assert_eq!(optimizer.temperature, Some(0.0));
+    let target = config.backends.openai_compatible(Role::Target);
+    assert_eq!(target.base_url, "http://target/v1");
+    let sets = ["model.openai_compatible_base_url=http://file/v1"];
+    let (config, _) = resolve_with(yaml, &sets, &env).expect("valid");
+    let target = config.backends.openai_compatible(Role::Target);
+    assert_eq!(target.base_url, "http://file/v1", "the configuration wins");
+}
+
+#[test]
+fn credentials_are_never_shown() {
+    let yaml = "env: {name: searchqa, search_token: tok-9, own: {password: pw-9}}\n\
+                model: {azure_openai_api_key: sk-9, target_qwen_chat_api_key: 99}\n\
+                x: {y_secret: se-9}\n";
+    let (config, warnings) = resolve(yaml, &[]).expect("valid");
+    let all = format!("{config:?} {warnings:?} {:?}", flat(yaml, &[]).known);
+    let json = Value::Object(to_config_json(&config, None)).to_string();
+    for text in [all, json] {
+        for secret in ["tok-9", "pw-9", "sk-9", "se-9", "99"] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+    }
+    assert_eq!(
+        config
+            .backends
+            .secret(Role::Target, "qwen_chat_api_key")
+            .map(Secret::expose),
+        Some("99")
+    );
+}
+
+#[test]
+fn differences_that_matter() {
+    let json = |sets: &[&str]| {
+        let (config, _) = resolve("env: {name: searchqa}", sets).expect("valid");
+        to_config_json(&config, None)
+    };
+    let base = json(&[]);
+    for (set, want) in [
+        ("env.workers=3", None),
+        ("env.slots=3", None),
+        ("env.out_root=/x", None),
+        ("model.retry_attempts=3", None),
+        ("model.target_openai_compatible_timeout_seconds=3", None),
+        ("model.openai_compatible_api_key=k", None),
+        ("env.exec_timeout=0.5", None),
+        ("train.seed=7", Some("seed")),
+        ("env.own=1", Some("own")),
+        (
+            "model.openai_compatible_base_url=http://h/v1",
+            Some("openai_compatible_base_url"),
+        ),
+    ] {
+        let found = differs(&base, &json(&[set]));
+        assert_eq!(found.first().map(|d| d.0.as_str()), want, "{set}");
+    }
+}
+
+#[test]
+fn sizes() {
+    let (config, _) = resolve(
+        "env: {name: searchqa}\ntrain: {num_epochs: 2, batch_size: 3, accumulation: 2}",
+        &[],
+    )
+    .expect("valid");
+    let sizes = Sizes::derive(&config, 20).expect("sizes");
+    assert_eq!(
+        (
+            sizes.steps_per_epoch,
+            sizes.batches_per_epoch,
+            sizes.total_steps
+        ),
+        (4, 8, 8)
+    );
+    assert_eq!(Sizes::derive(&config, 0), Err(SizeError::Unknown));
+    let sized = RunConfig {
+        train_size: 10,
+        ..config
+    };
+    assert!(Sizes::derive(&sized, 20).is_err());
+}
+
+#[test]
+fn flags_reach_their_keys() {
+    let all = flags();
+    let find = |name: &str| all.iter().find(|f| f.name == name).expect("a flag");
+    let mut flat = flat("env: {name: searchqa}", &[]);
+    for (name, value) in [
+        ("edit_budget", "3"),
+        ("use_gate", "0"),
+        ("backend", "qwen"),
+        ("target_backend", "openai_chat"),
+        ("judge_model", "m"),
+    ] {
+        flat.set_flag(find(name), value).expect(name);
+    }
+    assert!(flat.set_flag(find("eval_test"), "maybe").is_err());
+    let (config, _) = RunConfig::resolve(&flat, &Context::BARE).expect("valid");
+    assert_eq!(config.edit_budget, 3);
+    assert!(!config.use_gate);
+    assert_eq!(config.target_backend, "openai_chat");
+    assert_eq!(config.env_extra.get("judge_model"), Some(&json!("m")));
+    assert_eq!(config.origin("edit_budget").to_string(), "--edit_budget");
+}
+
+#[test]
+fn every_default_passes_its_own_check() {
+    for key in KEYS {
+        let value = (key.default)();
+        if value.is_null() || value == json!("") {
+            continue;
+        }
+        let node = node::Node::from_json(&value, &Origin::Default);
+        assert!(setting::check(&key.kind, &node).is_ok(), "{}", key.name);
+    }
+}
+
+#[test]
+fn shipped_files_load() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs");
+    for (file, env) in [
+        ("_base_/default.yaml", ""),
+        ("features/soft_gate.yaml", ""),
+        ("searchqa/default.yaml", "searchqa"),
+        ("docvqa/default.yaml", "docvqa"),
+        ("officeqa/default.yaml", "officeqa"),
+        ("spreadsheetbench/default.yaml", "spreadsheetbench"),
+        (
+            "livemathematicianbench/default.yaml",
+            "livemathematicianbench",
+        ),
+        ("alfworld/default.yaml", "alfworld"),
+    ] {
+        let mut flat = load(&root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        flat.set("model.backend=claude").expect("an override");
+        let (config, warnings) =
+            RunConfig::resolve(&flat, &Context::BARE).unwrap_or_else(|e| panic!("{file}: {e}"));
+        assert_eq!(warnings, [], "{file}");
+        assert_eq!(config.env, env);
+        assert_eq!(config.lr_scheduler, LrScheduler::Cosine);
+        assert_eq!(
+            config.target_model, "claude-sonnet-4-6",
+            "a shipped default is no choice"
+        );
+    }
+}
+
+#[test]
+fn the_reference_page_is_fresh() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
+    if std::env::var_os("SKILLOPT_BLESS").is_some() {
+        std::fs::write(&path, reference_page()).expect("the page is written");
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed.replace("\r\n", "\n") == reference_page(),
+        "docs/configuration.md is stale; run `SKILLOPT_BLESS=1 cargo test -p skillopt-config`"
+    );
+}
