@@ -3,7 +3,7 @@
 //! Accuracy rises and falls with the text of the skill, so that the whole loop really improves.
 //! The content of a reply depends on the call and the parameters alone; see [`replies`]. Start at
 //! [`model::SimulatedModel`], the model with its latencies, faults and statistics;
-//! [`backend::Simulated`] is its face inside the program. It must not
+//! [`backend::Simulated`] is its face inside the program, [`server`] the one on HTTP. It must not
 //! know prompts, queues or runs: stages are told by the names of the fields that prompts ask for.
 //!
 //! Source: the specification of the simulated model, whose chapters the modules name.
@@ -17,6 +17,7 @@ pub mod markers;
 pub mod model;
 mod nearest;
 pub mod replies;
+pub mod server;
 pub mod settings;
 pub mod stage;
 mod state;

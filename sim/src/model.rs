@@ -87,6 +87,11 @@ impl SimulatedModel {
         self.state.note_status(status);
     }
 
+    /// Counts a client that went away in the middle of its request.
+    pub(crate) fn note_aborted(&self) {
+        self.state.note_aborted();
+    }
+
     /// Makes an exchange: waits for its latency and ends as its draw says.
     ///
     /// # Cancel safety

@@ -26,7 +26,7 @@ pub struct Stats {
     pub statuses: BTreeMap<u16, u64>,
     /// Calls whose key had been properly answered before.
     pub repeats: u64,
-    /// Calls whose caller went away before the answer.
+    /// Calls whose caller went away before the answer, or in the middle of the request.
     pub aborted: u64,
     /// Calls whose connection was cut on purpose.
     pub cut: u64,
@@ -102,6 +102,11 @@ impl State {
     /// Counts an answer to something that was no call.
     pub(crate) fn note_status(&self, status: u16) {
         *self.lock().stats.statuses.entry(status).or_default() += 1;
+    }
+
+    /// Counts a client that went away before its request was a call.
+    pub(crate) fn note_aborted(&self) {
+        self.lock().stats.aborted += 1;
     }
 
     /// Returns the counters.
