@@ -136,7 +136,15 @@ impl OpenAiCompatible {
                 status,
                 detail: "a redirect; give the final address (keys are never sent on)".to_owned(),
             },
-            s if s.is_client_error() => CallError::Rejected {
+            s if s.is_client_error() && (status == 413 || is_too_long(&detail)) => {
+                CallError::Rejected {
+                    endpoint,
+                    status,
+                    detail,
+                }
+            }
+            // A parameter this server does not know would be refused in every call.
+            s if s.is_client_error() => CallError::Misconfigured {
                 endpoint,
                 status,
                 detail,

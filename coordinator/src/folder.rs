@@ -89,12 +89,12 @@ impl RunFolder {
     /// The file system refuses.
     pub fn best_skill(&self, skill: &Folder) -> Result<(), FileError> {
         if !skill.files().is_empty() {
-            self.text("best_skill/SKILL.md", skill.text())?;
+            self.text("best_skill/SKILL.md", &skill.document)?;
             for (path, bytes) in skill.files() {
                 self.bytes(&format!("best_skill/{path}"), bytes)?;
             }
         }
-        self.text("best_skill.md", skill.text())
+        self.text("best_skill.md", &skill.document)
     }
 
     /// Opens the folder of one rollout stage for writing.

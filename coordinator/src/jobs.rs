@@ -6,8 +6,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
 use crate::sample::Sample;
+use serde_json::{Map, Value};
 use skillopt_core::job::{ChatRecord, Prompt, RolloutRecord, Usage};
 use skillopt_core::skill::Folder;
 

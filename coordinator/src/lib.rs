@@ -1,1 +1,16 @@
-//! coordinator
+//! Runs: the training loop over memoised jobs, its log, its folder.
+//!
+//! Knows queues and stores, not workers or models. Start at [`train::train`] for the loop, at
+//! [`session::Session`] for how its questions become jobs.
+
+pub mod events;
+pub mod folder;
+pub mod halt;
+pub mod jobs;
+pub mod progress;
+pub mod sample;
+pub mod session;
+pub mod timings;
+pub mod train;
+
+pub use halt::Halt;

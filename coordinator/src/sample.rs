@@ -32,7 +32,10 @@ impl Sample {
     #[must_use]
     pub fn fields(&self) -> &Map<String, Value> {
         static EMPTY: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
-        self.item.value.as_object().unwrap_or_else(|| EMPTY.get_or_init(Map::new))
+        self.item
+            .value
+            .as_object()
+            .unwrap_or_else(|| EMPTY.get_or_init(Map::new))
     }
 }
 
@@ -56,7 +59,11 @@ impl Samples {
     #[must_use]
     pub fn new(splits: Splits) -> Self {
         let part = |items: Vec<Item>| items.into_iter().map(Sample::new).collect();
-        Self { train: part(splits.train), val: part(splits.val), test: part(splits.test) }
+        Self {
+            train: part(splits.train),
+            val: part(splits.val),
+            test: part(splits.test),
+        }
     }
 
     /// Returns one hash over all items of all parts, in order.

@@ -89,24 +89,50 @@ impl Session {
         watcher: Watcher,
     ) -> Self {
         let (known, used) = (Mutex::default(), Mutex::default());
-        Self { source, store, folder, predictions, common, shutdown, watcher, known, used }
+        Self {
+            source,
+            store,
+            folder,
+            predictions,
+            common,
+            shutdown,
+            watcher,
+            known,
+            used,
+        }
     }
 
     /// Stores blobs that are not there yet.
     async fn put(&self, blobs: Vec<(Hash, Bytes)>) -> Result<(), Halt> {
         let new: Vec<Bytes> = {
             let known = lock(&self.known);
-            blobs.iter().filter(|(hash, _)| !known.contains(hash)).map(|(_, b)| b.clone()).collect()
+            blobs
+                .iter()
+                .filter(|(hash, _)| !known.contains(hash))
+                .map(|(_, b)| b.clone())
+                .collect()
         };
         if !new.is_empty() && matches!(self.source, Source::Queue(_)) {
-            self.store.put_blobs(new).await.map_err(Halt::infrastructure)?;
+            self.store
+                .put_blobs(new)
+                .await
+                .map_err(Halt::infrastructure)?;
             lock(&self.known).extend(blobs.iter().map(|(hash, _)| *hash));
         }
         Ok(())
     }
 
-    fn enqueue(&self, job: &Job, key: Key, limits: Limits, urgency: Urgency) -> Result<Enqueue, Halt> {
-        let envelope = Envelope { job: job.clone(), limits };
+    fn enqueue(
+        &self,
+        job: &Job,
+        key: Key,
+        limits: Limits,
+        urgency: Urgency,
+    ) -> Result<Enqueue, Halt> {
+        let envelope = Envelope {
+            job: job.clone(),
+            limits,
+        };
         let bytes = serde_json::to_vec(&envelope).map_err(Halt::infrastructure)?;
         Ok(Enqueue {
             key,
@@ -122,12 +148,21 @@ impl Session {
     }
 
     fn job(&self, work: Work, repeat: u32) -> Job {
-        Job { version: job::VERSION, work, repeat, scope: self.common.scope.clone() }
+        Job {
+            version: job::VERSION,
+            work,
+            repeat,
+            scope: self.common.scope.clone(),
+        }
     }
 
     /// Counts the tokens of an answer the first time this run uses it.
     fn count(&self, key: Key, usage: Usage) -> Usage {
-        if lock(&self.used).insert(key) { usage } else { Usage::default() }
+        if lock(&self.used).insert(key) {
+            usage
+        } else {
+            Usage::default()
+        }
     }
 
     fn rollout_job(&self, sample: &Sample, skill: Hash, repeat: u32) -> Job {
@@ -144,7 +179,11 @@ impl Session {
     }
 
     /// Asks for `jobs` and calls `take` with each batch of answers until all are in.
-    async fn answers<F>(&self, jobs: Vec<Enqueue>, mut take: impl FnMut(Vec<(Key, Bytes)>) -> F) -> Result<(), Halt>
+    async fn answers<F>(
+        &self,
+        jobs: Vec<Enqueue>,
+        mut take: impl FnMut(Vec<(Key, Bytes)>) -> F,
+    ) -> Result<(), Halt>
     where
         F: Future<Output = Result<(), Halt>>,
     {
@@ -152,17 +191,31 @@ impl Session {
             Source::Queue(queue) => queue,
             Source::Store => {
                 let keys: Vec<Key> = jobs.iter().map(|j| j.key).collect();
-                let found = self.store.results(&keys).await.map_err(Halt::infrastructure)?;
-                let missing = || Halt::Failed("an answer of this run is not in the store".to_owned());
-                let found: Option<Vec<(Key, Bytes)>> =
-                    keys.into_iter().zip(found).map(|(k, b)| Some((k, b?))).collect();
+                let found = self
+                    .store
+                    .results(&keys)
+                    .await
+                    .map_err(Halt::infrastructure)?;
+                let missing =
+                    || Halt::Failed("an answer of this run is not in the store".to_owned());
+                let found: Option<Vec<(Key, Bytes)>> = keys
+                    .into_iter()
+                    .zip(found)
+                    .map(|(k, b)| Some((k, b?)))
+                    .collect();
                 return take(found.ok_or_else(missing)?).await;
             }
         };
         let mut notices = queue.submit(jobs).await.map_err(Halt::infrastructure)?;
         loop {
-            let news = self.shutdown.drain.run_until_cancelled(notices.next(NOTICES)).await;
-            let news = news.ok_or(Halt::Interrupted)?.map_err(Halt::infrastructure)?;
+            let news = self
+                .shutdown
+                .drain
+                .run_until_cancelled(notices.next(NOTICES))
+                .await;
+            let news = news
+                .ok_or(Halt::Interrupted)?
+                .map_err(Halt::infrastructure)?;
             if news.is_empty() {
                 return Ok(());
             }
@@ -179,7 +232,8 @@ impl Session {
         writer: &Arc<StageWriter>,
     ) -> Result<Vec<Row>, Halt> {
         let samples = ask.items.get(range.clone()).unwrap_or_default();
-        self.put(samples.iter().map(|s| (s.hash, s.bytes())).collect()).await?;
+        self.put(samples.iter().map(|s| (s.hash, s.bytes())).collect())
+            .await?;
         let mut places: HashMap<Key, Vec<usize>> = HashMap::new();
         let mut jobs = Vec::with_capacity(samples.len());
         for (sample, index) in samples.iter().zip(range) {
@@ -199,12 +253,19 @@ impl Session {
         // Unbounded, but it never holds more than this chunk.
         let keep = ask.keep_records;
         self.answers(jobs, |answers| {
-            let (places, writer, sender) = (Arc::clone(&places), Arc::clone(writer), sender.clone());
+            let (places, writer, sender) =
+                (Arc::clone(&places), Arc::clone(writer), sender.clone());
             let n = answers.len();
             async move {
                 let read = move || read_rollouts(&answers, &places, &writer, keep);
-                let read = tokio::task::spawn_blocking(read).await.map_err(Halt::infrastructure)??;
-                self.watcher.tell(Progress::Rolled { stage: ask.stage, n, of: ask.items.len() });
+                let read = tokio::task::spawn_blocking(read)
+                    .await
+                    .map_err(Halt::infrastructure)??;
+                self.watcher.tell(Progress::Rolled {
+                    stage: ask.stage,
+                    n,
+                    of: ask.items.len(),
+                });
                 drop(sender.send(read));
                 Ok(())
             }
@@ -238,10 +299,20 @@ fn read_rollouts(
     for (key, bytes) in answers {
         let record: RolloutRecord = serde_json::from_slice(bytes)
             .map_err(|e| Halt::infrastructure(format!("result `{key}` is damaged: {e}")))?;
-        let id = record.row.get("id").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let id = record
+            .row
+            .get("id")
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default();
         writer.prediction(&skillopt_benchmarks::splits::safe_folder_name(id), &record)?;
         let line = serde_json::to_vec(&record.row).map_err(Halt::infrastructure)?;
-        let number = |name: &str| record.row.get(name).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
+        let number = |name: &str| {
+            record
+                .row
+                .get(name)
+                .and_then(serde_json::Value::as_f64)
+                .unwrap_or(0.0)
+        };
         let text = |name: &str| record.row.get(name).and_then(serde_json::Value::as_str);
         let rolled = Rolled {
             hard: number("hard"),
@@ -252,8 +323,17 @@ fn read_rollouts(
         let usage = record.usage;
         let record = keep.then(|| Arc::new(record));
         for index in places.get(key).into_iter().flatten() {
-            let rolled = Rolled { record: record.clone(), ..rolled.clone() };
-            rows.push(Row { key: *key, index: *index, rolled, usage, line: line.clone() });
+            let rolled = Rolled {
+                record: record.clone(),
+                ..rolled.clone()
+            };
+            rows.push(Row {
+                key: *key,
+                index: *index,
+                rolled,
+                usage,
+                line: line.clone(),
+            });
         }
     }
     Ok(rows)
@@ -264,10 +344,14 @@ fn answer(notice: Notice) -> Result<(Key, Bytes), Halt> {
         Ended::Result(bytes) => Ok((notice.key, bytes)),
         Ended::Cancelled => Err(Halt::Interrupted),
         Ended::Failed(dead) => {
-            let failure: Failure = serde_json::from_slice(&dead.failure.detail).unwrap_or_else(|_| {
-                // The queue itself gave up: the job cost too many workers their lease.
-                Failure { class: FailureClass::Infrastructure, cause: dead.failure.cause.clone() }
-            });
+            let failure: Failure =
+                serde_json::from_slice(&dead.failure.detail).unwrap_or_else(|_| {
+                    // The queue itself gave up: the job cost too many workers their lease.
+                    Failure {
+                        class: FailureClass::Infrastructure,
+                        cause: dead.failure.cause.clone(),
+                    }
+                });
             Err(failure.into())
         }
     }
@@ -278,10 +362,19 @@ impl Jobs for Session {
         let skill_bytes = Bytes::from(ask.skill.encode());
         let skill = Hash::of(&skill_bytes);
         self.put(vec![(skill, skill_bytes)]).await?;
-        let writer = Arc::new(self.folder.stage(ask.stage, (self.predictions)(ask.stage))?);
+        let writer = Arc::new(
+            self.folder
+                .stage(ask.stage, (self.predictions)(ask.stage))?,
+        );
         let n = ask.items.len();
-        self.watcher.tell(Progress::Rolled { stage: ask.stage, n: 0, of: n });
-        let chunks = (0..n).step_by(CHUNK).map(|start| start..(start + CHUNK).min(n));
+        self.watcher.tell(Progress::Rolled {
+            stage: ask.stage,
+            n: 0,
+            of: n,
+        });
+        let chunks = (0..n)
+            .step_by(CHUNK)
+            .map(|start| start..(start + CHUNK).min(n));
         // Enough chunks under way to fill all slots twice.
         let ahead = 2 + 2 * self.common.slots / CHUNK;
         let mut rows: Vec<Row> = futures_util::stream::iter(chunks)
@@ -298,7 +391,9 @@ impl Jobs for Session {
             stage.usage += self.count(row.key, row.usage);
         }
         let rows = tokio::task::spawn_blocking(move || {
-            writer.finish(rows.iter().map(|row| row.line.as_slice())).map(|()| rows)
+            writer
+                .finish(rows.iter().map(|row| row.line.as_slice()))
+                .map(|()| rows)
         })
         .await
         .map_err(Halt::infrastructure)??;
@@ -323,20 +418,25 @@ impl Jobs for Session {
         self.watcher.tell(Progress::Asked { stage: ask.stage });
         let record = Mutex::new(None);
         self.answers(vec![enqueue], |answers| {
-            let read = answers.first().map(|(_, bytes)| serde_json::from_slice::<ChatRecord>(bytes));
+            let read = answers
+                .first()
+                .map(|(_, bytes)| serde_json::from_slice::<ChatRecord>(bytes));
             let kept = match read {
                 Some(Ok(read)) => {
                     *lock(&record) = Some(read);
                     Ok(())
                 }
-                Some(Err(e)) => Err(Halt::infrastructure(format!("result `{key}` is damaged: {e}"))),
+                Some(Err(e)) => Err(Halt::infrastructure(format!(
+                    "result `{key}` is damaged: {e}"
+                ))),
                 None => Ok(()),
             };
             std::future::ready(kept)
         })
         .await?;
         let record = record.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut record = record.ok_or_else(|| Halt::infrastructure("a call ended without a notice"))?;
+        let mut record =
+            record.ok_or_else(|| Halt::infrastructure("a call ended without a notice"))?;
         self.watcher.tell(Progress::Answered { stage: ask.stage });
         record.usage = self.count(key, record.usage);
         Ok(record)

@@ -31,6 +31,8 @@ impl Stopwatch {
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place that may")]
 pub fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

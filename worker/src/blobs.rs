@@ -48,11 +48,10 @@ impl Blobs {
     }
 
     async fn bytes(&self, hash: Hash) -> Result<bytes::Bytes, Stop> {
-        match self.store.get_blob(hash).await {
-            Ok(Some(bytes)) => Ok(bytes),
-            Ok(None) => Err(Stop::infrastructure(format!("blob `{hash}` is missing from the store"))),
-            Err(e) => Err(Stop::infrastructure(e.to_string())),
-        }
+        self.store
+            .blob(hash)
+            .await
+            .map_err(|e| Stop::infrastructure(e.to_string()))
     }
 
     /// Returns a JSON blob.
@@ -80,9 +79,14 @@ impl Blobs {
         let files = folder
             .files()
             .iter()
-            .filter_map(|(path, bytes)| Some((path.clone(), String::from_utf8(bytes.clone()).ok()?)))
+            .filter_map(|(path, bytes)| {
+                Some((path.clone(), String::from_utf8(bytes.clone()).ok()?))
+            })
             .collect();
-        let skill = Skill { text: folder.text().to_owned(), files };
+        let skill = Skill {
+            text: folder.document.clone(),
+            files,
+        };
         Ok(self.skills.put(hash, Arc::new(skill), bytes.len()))
     }
 
@@ -91,7 +95,8 @@ impl Blobs {
             return Ok(Arc::clone(model));
         }
         let bytes = self.bytes(hash).await?;
-        let profile: Profile = serde_json::from_slice(&bytes).map_err(|e| Stop::damaged(hash, &e))?;
+        let profile: Profile =
+            serde_json::from_slice(&bytes).map_err(|e| Stop::damaged(hash, &e))?;
         let client = (self.factory)(&profile).map_err(|e| Stop::provider(e.to_string()))?;
         let model = Arc::new(Model { client, profile });
         Ok(Arc::clone(lock(&self.models).entry(hash).or_insert(model)))
@@ -112,9 +117,15 @@ struct Generations<T> {
 
 impl<T> Cache<T> {
     fn new(bytes_max: usize) -> Self {
-        let generations =
-            Generations { young: HashMap::new(), old: HashMap::new(), young_bytes: 0 };
-        Self { bytes_max, generations: Mutex::new(generations) }
+        let generations = Generations {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            young_bytes: 0,
+        };
+        Self {
+            bytes_max,
+            generations: Mutex::new(generations),
+        }
     }
 
     fn get(&self, hash: &Hash) -> Option<Arc<T>> {
@@ -160,9 +171,18 @@ mod tests {
         let cache = Cache::new(80);
         for i in 0..10u8 {
             cache.put(Hash::of(&[i]), Arc::new(i), 5);
-            assert_eq!(cache.get(&Hash::of(&[0])).as_deref(), Some(&0), "kept by use");
+            assert_eq!(
+                cache.get(&Hash::of(&[0])).as_deref(),
+                Some(&0),
+                "kept by use"
+            );
         }
-        let kept = (0..10u8).filter(|i| cache.get(&Hash::of(&[*i])).is_some()).count();
-        assert!((2..=8).contains(&kept), "{kept} of 10 entries of 10 bytes are kept in 80");
+        let kept = (0..10u8)
+            .filter(|i| cache.get(&Hash::of(&[*i])).is_some())
+            .count();
+        assert!(
+            (2..=8).contains(&kept),
+            "{kept} of 10 entries of 10 bytes are kept in 80"
+        );
     }
 }

@@ -33,11 +33,17 @@ pub(crate) struct Stop(pub(crate) Failure);
 
 impl Stop {
     pub(crate) fn infrastructure(cause: String) -> Self {
-        Self(Failure { class: FailureClass::Infrastructure, cause })
+        Self(Failure {
+            class: FailureClass::Infrastructure,
+            cause,
+        })
     }
 
     pub(crate) fn provider(cause: String) -> Self {
-        Self(Failure { class: FailureClass::Provider, cause })
+        Self(Failure {
+            class: FailureClass::Provider,
+            cause,
+        })
     }
 
     pub(crate) fn damaged(hash: Hash, error: &dyn std::fmt::Display) -> Self {
@@ -62,7 +68,9 @@ pub(crate) async fn execute(blobs: &Blobs, envelope: &Envelope, retries: u32) ->
     let limits = envelope.limits;
     let unit = unit(envelope, retries);
     let result = match &envelope.job.work {
-        Work::Rollout(work) => rollout(blobs, work, limits, unit).await.and_then(|r| encode(&r)),
+        Work::Rollout(work) => rollout(blobs, work, limits, unit)
+            .await
+            .and_then(|r| encode(&r)),
         Work::Chat(work) => chat(blobs, work, limits).await.and_then(|r| encode(&r)),
     };
     match result {
@@ -73,7 +81,9 @@ pub(crate) async fn execute(blobs: &Blobs, envelope: &Envelope, retries: u32) ->
 
 fn encode(record: &impl serde::Serialize) -> Result<Bytes, Trouble> {
     let bytes = serde_json::to_vec(record);
-    bytes.map(Bytes::from).map_err(|e| Stop::infrastructure(e.to_string()).into())
+    bytes
+        .map(Bytes::from)
+        .map_err(|e| Stop::infrastructure(e.to_string()).into())
 }
 
 /// Decides what a failed try means. The waits of different jobs and tries are spread by `unit`.
@@ -98,7 +108,11 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
         Some(wait) => Delivery::Later { wait, cause },
         None => {
             let tries = retries + 1;
-            let times = if tries > 1 { format!(" ({tries} tries)") } else { String::new() };
+            let times = if tries > 1 {
+                format!(" ({tries} tries)")
+            } else {
+                String::new()
+            };
             let cause = format!("{}: {cause}{times}", envelope.job.label());
             Delivery::Lost(Failure { class, cause })
         }
@@ -125,8 +139,14 @@ async fn chat(blobs: &Blobs, work: &ChatWork, limits: Limits) -> Result<ChatReco
     let model = blobs.model(work.model).await?;
     let prompt = blobs.prompt(work.prompt).await?;
     let messages = vec![
-        Message { role: Role::System, content: prompt.system },
-        Message { role: Role::User, content: prompt.user },
+        Message {
+            role: Role::System,
+            content: prompt.system,
+        },
+        Message {
+            role: Role::User,
+            content: prompt.user,
+        },
     ];
     let timeout = Duration::from_millis(limits.call_timeout_ms);
     let mut call = request(&model, messages, work.max_tokens, timeout, &work.stage);
@@ -135,10 +155,14 @@ async fn chat(blobs: &Blobs, work: &ChatWork, limits: Limits) -> Result<ChatReco
         call.reasoning_effort.clone_from(&work.reasoning_effort);
     }
     match model.client.chat(&call).await {
-        Ok(reply) => Ok(ChatRecord { answer: Answer::Text(reply.text), usage: reply.usage }),
-        Err(e) if e.disposition() == Disposition::GiveUp => {
-            Ok(ChatRecord { answer: Answer::Refused(e.to_string()), usage: Usage::default() })
-        }
+        Ok(reply) => Ok(ChatRecord {
+            answer: Answer::Text(reply.text),
+            usage: reply.usage,
+        }),
+        Err(e) if e.disposition() == Disposition::GiveUp => Ok(ChatRecord {
+            answer: Answer::Refused(e.to_string()),
+            usage: Usage::default(),
+        }),
         Err(e) => Err(Trouble::Call(e)),
     }
 }
@@ -149,7 +173,8 @@ async fn rollout(
     limits: Limits,
     unit: f64,
 ) -> Result<RolloutRecord, Trouble> {
-    let benchmark = registry::find(&work.benchmark).map_err(|e| Stop::infrastructure(e.to_string()))?;
+    let benchmark =
+        registry::find(&work.benchmark).map_err(|e| Stop::infrastructure(e.to_string()))?;
     if benchmark.version() != work.benchmark_version {
         return Err(Stop::infrastructure(format!(
             "benchmark `{}` is at version `{}` here, the job wants `{}`; use one release everywhere",
@@ -170,7 +195,12 @@ async fn rollout(
         unit,
         answered: AtomicU32::new(0),
     };
-    let task = Task { item: &item, skill: &skill.text, skill_files: &skill.files, settings: &settings };
+    let task = Task {
+        item: &item,
+        skill: &skill.text,
+        skill_files: &skill.files,
+        settings: &settings,
+    };
     match benchmark.rollout(task, &target).await {
         Ok(record) => Ok(record),
         Err(RolloutError::Call(e)) if e.disposition() == Disposition::GiveUp => {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use skillopt_core::job::{Envelope, Failure, FailureClass};
-use skillopt_queue::{Leased, Queue, Ticket, Want};
+use skillopt_queue::{Leased, Ticket, Want, queue};
 use skillopt_runtime::Shutdown;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ impl Worker {
     ///
     /// # Errors
     /// The queue cannot be used any more; jobs under way were finished or handed back.
-    pub async fn run(self: Arc<Self>, shutdown: Shutdown) -> Result<(), skillopt_queue::queue::Error> {
+    pub async fn run(self: Arc<Self>, shutdown: Shutdown) -> Result<(), queue::Error> {
         let held = Held::default();
         let mut renewal = JoinSet::new();
         renewal.spawn(renew(Arc::clone(&self), Arc::clone(&held)));
@@ -37,11 +37,15 @@ impl Worker {
         self: &Arc<Self>,
         shutdown: &Shutdown,
         held: &Held,
-    ) -> Result<(), skillopt_queue::queue::Error> {
+    ) -> Result<(), queue::Error> {
         let slots = Arc::new(Semaphore::new(self.settings.slots));
         let mut running = JoinSet::new();
         let mut outcome = Ok(());
-        while let Some(Ok(permit)) = shutdown.drain.run_until_cancelled(slots.clone().acquire_owned()).await {
+        while let Some(Ok(permit)) = shutdown
+            .drain
+            .run_until_cancelled(slots.clone().acquire_owned())
+            .await
+        {
             let want = Want {
                 worker: Arc::clone(&self.settings.name),
                 lanes: self.lanes.clone(),
@@ -58,9 +62,12 @@ impl Worker {
             };
             let mut permit = Some(permit);
             for leased in leases {
-                let permit = permit.take().or_else(|| slots.clone().try_acquire_owned().ok());
+                let permit = permit
+                    .take()
+                    .or_else(|| slots.clone().try_acquire_owned().ok());
                 lock(held).insert(leased.ticket);
-                let (worker, held, now) = (Arc::clone(self), Arc::clone(held), shutdown.now.clone());
+                let (worker, held, now) =
+                    (Arc::clone(self), Arc::clone(held), shutdown.now.clone());
                 running.spawn(async move {
                     let ticket = leased.ticket;
                     let run = worker.deliver(&leased);
@@ -87,7 +94,7 @@ impl Worker {
                     class: FailureClass::Infrastructure,
                     cause: format!("a job cannot be read: {e}; use one release everywhere"),
                 };
-                drop(self.queue.give_up(leased.ticket, failure.into()).await);
+                self.give_up(leased.ticket, &failure).await;
                 return;
             }
         };
@@ -102,21 +109,35 @@ impl Worker {
                 drop(self.queue.retry(leased.ticket, wait, &cause).await);
             }
             Delivery::Lost(failure) => {
-                drop(self.queue.give_up(leased.ticket, failure.into()).await);
+                self.give_up(leased.ticket, &failure).await;
             }
         }
+    }
+
+    /// Ends a job without a result; its run reads the failure from the notice.
+    async fn give_up(&self, ticket: Ticket, failure: &Failure) {
+        let detail = serde_json::to_vec(failure).unwrap_or_default();
+        let dead = queue::Failure {
+            cause: failure.cause.clone(),
+            detail: detail.into(),
+        };
+        // A stale lease is nobody's fault, see `deliver`.
+        drop(self.queue.give_up(ticket, dead).await);
     }
 
     /// Stores a paid result; a store that cannot take it pauses the run with the cause.
     async fn complete(&self, ticket: Ticket, result: bytes::Bytes) {
         for attempt in 1..=COMPLETE_TRIES {
             match self.queue.complete(ticket, result.clone()).await {
-                Err(skillopt_queue::queue::Error::Store(e)) if attempt == COMPLETE_TRIES => {
+                Err(queue::Error::Store(e)) if attempt == COMPLETE_TRIES => {
                     let cause = format!("a result could not be stored: {e}");
-                    let failure = Failure { class: FailureClass::Infrastructure, cause };
-                    drop(self.queue.give_up(ticket, failure.into()).await);
+                    let failure = Failure {
+                        class: FailureClass::Infrastructure,
+                        cause,
+                    };
+                    self.give_up(ticket, &failure).await;
                 }
-                Err(skillopt_queue::queue::Error::Store(_)) => {
+                Err(queue::Error::Store(_)) => {
                     tokio::time::sleep(Duration::from_millis(50 << attempt)).await;
                 }
                 _ => return,

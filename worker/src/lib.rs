@@ -22,7 +22,8 @@ use crate::blobs::Blobs;
 pub const CHAT_LANE: &str = "chat";
 
 /// Makes the client of a model; the composition root supplies it, with the credentials.
-pub type ModelFactory = Arc<dyn Fn(&Profile) -> Result<Arc<dyn ChatModel>, CallError> + Send + Sync>;
+pub type ModelFactory =
+    Arc<dyn Fn(&Profile) -> Result<Arc<dyn ChatModel>, CallError> + Send + Sync>;
 
 /// What a worker needs to be told.
 #[derive(Clone, Debug)]
@@ -68,6 +69,11 @@ impl Worker {
         models: ModelFactory,
     ) -> Self {
         let blobs = Blobs::new(store, models, settings.cache_bytes);
-        Self { settings, queue, blobs, lanes: vec![Lane::new(CHAT_LANE)] }
+        Self {
+            settings,
+            queue,
+            blobs,
+            lanes: vec![Lane::new(CHAT_LANE)],
+        }
     }
 }

@@ -44,7 +44,9 @@ impl Target for SlotTarget<'_> {
                         return Err(error);
                     }
                     failures += 1;
-                    let Disposition::Retry(hint) = error.disposition() else { return Err(error) };
+                    let Disposition::Retry(hint) = error.disposition() else {
+                        return Err(error);
+                    };
                     let Some(wait) = self.retry.wait(failures, hint, self.unit) else {
                         return Err(error);
                     };
@@ -64,7 +66,11 @@ pub(crate) fn request(
     stage: &str,
 ) -> ChatRequest {
     let profile = &model.profile;
-    let cap = if profile.max_tokens == 0 { u32::MAX } else { profile.max_tokens };
+    let cap = if profile.max_tokens == 0 {
+        u32::MAX
+    } else {
+        profile.max_tokens
+    };
     ChatRequest {
         model: profile.model.clone(),
         messages,

@@ -69,19 +69,30 @@ impl RunFolder {
         let path = mine.join("run.json");
         if path.exists() {
             let bytes = files::read_limited(&path, IDENTITY_MAX)?;
-            let known: Identity = serde_json::from_slice(&bytes).map_err(|_| ClaimError::Other {
-                path: root.to_owned(),
-                difference: "its identity file is damaged".to_owned(),
-            })?;
+            let known: Identity =
+                serde_json::from_slice(&bytes).map_err(|_| ClaimError::Other {
+                    path: root.to_owned(),
+                    difference: "its identity file is damaged".to_owned(),
+                })?;
             if let Some(difference) = differs(&known.facts, facts) {
-                return Err(ClaimError::Other { path: root.to_owned(), difference });
+                return Err(ClaimError::Other {
+                    path: root.to_owned(),
+                    difference,
+                });
             }
             if known.run != run {
                 let difference = "its data or its first skill differ".to_owned();
-                return Err(ClaimError::Other { path: root.to_owned(), difference });
+                return Err(ClaimError::Other {
+                    path: root.to_owned(),
+                    difference,
+                });
             }
         } else {
-            let identity = Identity { version: 1, run: run.to_owned(), facts: facts.clone() };
+            let identity = Identity {
+                version: 1,
+                run: run.to_owned(),
+                facts: facts.clone(),
+            };
             let bytes = serde_json::to_vec_pretty(&identity)
                 .map_err(|e| FileError::new("write", &path, e.into()))?;
             files::write_atomic(&path, &bytes)?;
@@ -116,7 +127,9 @@ mod tests {
     use super::*;
 
     fn facts(seed: i64) -> Map<String, Value> {
-        [("seed".to_owned(), Value::from(seed))].into_iter().collect()
+        [("seed".to_owned(), Value::from(seed))]
+            .into_iter()
+            .collect()
     }
 
     fn differs(a: &Map<String, Value>, b: &Map<String, Value>) -> Option<String> {
@@ -128,11 +141,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = RunFolder::new(dir.path().join("run"));
         let first = folder.claim("r", &facts(1), differs).unwrap();
-        assert!(matches!(folder.claim("r", &facts(1), differs), Err(ClaimError::Busy(_))));
+        assert!(matches!(
+            folder.claim("r", &facts(1), differs),
+            Err(ClaimError::Busy(_))
+        ));
         drop(first);
         drop(folder.claim("r", &facts(1), differs).unwrap());
-        assert!(matches!(folder.claim("r", &facts(2), differs), Err(ClaimError::Other { .. })));
-        assert!(matches!(folder.claim("s", &facts(1), differs), Err(ClaimError::Other { .. })));
+        assert!(matches!(
+            folder.claim("r", &facts(2), differs),
+            Err(ClaimError::Other { .. })
+        ));
+        assert!(matches!(
+            folder.claim("s", &facts(1), differs),
+            Err(ClaimError::Other { .. })
+        ));
     }
 
     #[test]

@@ -30,9 +30,16 @@ pub struct StageWriter {
 }
 
 impl StageWriter {
-    pub(super) fn open(root: &Path, stage: &str, predictions: Predictions) -> Result<Self, FileError> {
+    pub(super) fn open(
+        root: &Path,
+        stage: &str,
+        predictions: Predictions,
+    ) -> Result<Self, FileError> {
         let target = root.join(stage);
-        let aside = root.join(super::PRIVATE).join("tmp").join(stage.replace('/', "__"));
+        let aside = root
+            .join(super::PRIVATE)
+            .join("tmp")
+            .join(stage.replace('/', "__"));
         let done = target.join("results.jsonl").exists();
         if !done {
             match std::fs::remove_dir_all(&aside) {
@@ -43,7 +50,12 @@ impl StageWriter {
             }
             create_dir_all(&aside)?;
         }
-        Ok(Self { aside, target, predictions, done })
+        Ok(Self {
+            aside,
+            target,
+            predictions,
+            done,
+        })
     }
 
     /// Writes the files of one item; `folder` is its safe name.
@@ -87,7 +99,9 @@ impl StageWriter {
         let error = |e| FileError::new("write", &path, e);
         let mut file = std::io::BufWriter::new(std::fs::File::create(&path).map_err(error)?);
         for row in rows {
-            file.write_all(row).and_then(|()| file.write_all(b"\n")).map_err(error)?;
+            file.write_all(row)
+                .and_then(|()| file.write_all(b"\n"))
+                .map_err(error)?;
         }
         file.flush().map_err(error)?;
         if let Some(parent) = self.target.parent() {
