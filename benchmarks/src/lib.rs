@@ -1,10 +1,11 @@
 //! Task suites: loading items, prompting the target, scoring its answer.
 //!
 //! A benchmark knows its items and its scorer and nothing else: no queue, no retry, no run folder.
-//! Start at [`contract`]; [`registry`] lists the suites; [`splits`] is what they share; `custom`
+//! Start at [`contract`]; [`registry`] lists the suites; [`splits`] is what they share; [`custom`]
 //! runs a suite that is a folder of files instead of code.
 
 pub mod contract;
+pub mod custom;
 pub mod error;
 mod nearest;
 pub mod registry;

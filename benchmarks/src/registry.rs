@@ -1,12 +1,13 @@
 //! The benchmarks there are: one line each.
 
 use crate::contract::Benchmark;
+use crate::custom::Custom;
 use crate::error::LoadError;
 use crate::nearest;
 use crate::searchqa::SearchQa;
 
 /// Every benchmark, in the order of the documentation.
-static ALL: &[&dyn Benchmark] = &[&SearchQa];
+static ALL: &[&dyn Benchmark] = &[&SearchQa, &Custom];
 
 /// Returns the registered names.
 #[must_use]

@@ -70,7 +70,6 @@ impl Benchmark for SearchQa {
             settings: json!({
                 "max_turns": args.max_turns.max(1),
                 "max_completion_tokens": args.max_completion_tokens,
-                "exec_timeout": args.exec_timeout,
             }),
             task_types: vec!["qa".to_owned()],
             failure_categories: failures.map(str::to_owned).to_vec(),

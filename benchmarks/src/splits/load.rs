@@ -60,11 +60,7 @@ pub fn load(format: &Format, args: &LoadArgs) -> Result<Splits, LoadError> {
             });
         }
     };
-    if args.limit > 0 {
-        for part in Part::ALL {
-            splits.part_mut(part).truncate(args.limit);
-        }
-    }
+    splits.limit(args.limit);
     Ok(splits)
 }
 
@@ -88,17 +84,25 @@ fn load_folder(format: &Format, folder: &str) -> Result<Splits, LoadError> {
             ),
         ));
     }
-    let mut splits = Splits::default();
     let mut paths = Vec::new();
     for part in Part::ALL {
-        let path = read::first_file(&folder.join(part.folder()), format.part_files)?;
-        let rows = if read::has_extension(&path, "json") {
-            read::array(&path)?
-        } else {
-            read::rows(&path)?
-        };
-        *splits.part_mut(part) = items(rows.into_iter().map(format.part_item), &path)?;
-        paths.push(path);
+        paths.push(read::first_file(&folder.join(part.folder()), format.part_files)?);
+    }
+    let read = |path: &Path| {
+        let rows = if read::has_extension(path, "json") { read::array(path) } else { read::rows(path) };
+        Ok(rows?.into_iter().map(format.part_item).collect())
+    };
+    from_files(&paths, read)
+}
+
+/// Makes the parts out of one file each: train, val, test.
+pub(crate) fn from_files(
+    paths: &[PathBuf],
+    read: impl Fn(&Path) -> Result<Vec<Value>, LoadError>,
+) -> Result<Splits, LoadError> {
+    let mut splits = Splits::default();
+    for (path, part) in paths.iter().zip(Part::ALL) {
+        *splits.part_mut(part) = items(read(path)?.into_iter(), path)?;
     }
     let parts: Vec<(&Path, &[Item])> = paths
         .iter()

@@ -4,13 +4,14 @@ mod item;
 mod load;
 mod mersenne;
 mod part;
-mod plan;
+pub mod plan;
 mod ratio;
 pub mod read;
 mod sample;
 pub(crate) mod write;
 
 pub use item::{Item, check_unique, safe_folder_name};
+pub(crate) use load::from_files;
 pub use load::{Format, keep, keep_raw, load, one_raw_file};
 pub use mersenne::{Mersenne, shuffled};
 pub use part::Part;
@@ -39,6 +40,15 @@ impl Splits {
             Part::Train => &self.train,
             Part::Val => &self.val,
             Part::Test => &self.test,
+        }
+    }
+
+    /// Keeps the first `count` items of every part; 0 keeps all.
+    pub fn limit(&mut self, count: usize) {
+        if count > 0 {
+            for part in Part::ALL {
+                self.part_mut(part).truncate(count);
+            }
         }
     }
 
