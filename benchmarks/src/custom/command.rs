@@ -35,11 +35,17 @@ pub(super) struct Failure {
 
 impl Failure {
     fn lasting(detail: impl Into<String>) -> Self {
-        Self { detail: detail.into(), retry: false }
+        Self {
+            detail: detail.into(),
+            retry: false,
+        }
     }
 
     fn passing(detail: impl Into<String>) -> Self {
-        Self { detail: detail.into(), retry: true }
+        Self {
+            detail: detail.into(),
+            retry: true,
+        }
     }
 }
 
@@ -78,7 +84,11 @@ pub(super) async fn ask(
         .args(arguments)
         .current_dir(folder.path())
         .env_clear()
-        .envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+        .envs(
+            PASSED_ON
+                .iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        )
         .env("HOME", folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -106,14 +116,19 @@ pub(super) async fn ask(
             group.end();
             status
         };
-        let (out, err) = (read(stdout, OUTPUT_BYTES_MAX), read(stderr, ERROR_BYTES_MAX));
+        let (out, err) = (
+            read(stdout, OUTPUT_BYTES_MAX),
+            read(stderr, ERROR_BYTES_MAX),
+        );
         let ((), status, out, err) = tokio::join!(write, wait, out, err);
         (status, out, err)
     };
     let done = tokio::time::timeout(limit, talk).await;
     let (status, (out, is_cut), (err, _)) = done.map_err(|_| {
         let seconds = limit.as_secs();
-        Failure::passing(format!("no answer within {seconds} s; raise `timeout_s` or fix it"))
+        Failure::passing(format!(
+            "no answer within {seconds} s; raise `timeout_s` or fix it"
+        ))
     })?;
     let status = status.map_err(|e| Failure::passing(format!("lost track of it: {e}")))?;
     if !status.success() {
@@ -181,12 +196,18 @@ fn parse(output: &[u8]) -> Result<Verdict, Failure> {
     };
     let answer: Answer = serde_json::from_slice(output).map_err(|e| bad(e.to_string()))?;
     let points = |points: Points| {
-        points.value().ok_or_else(|| bad("scores are numbers from 0 to 1".to_owned()))
+        points
+            .value()
+            .ok_or_else(|| bad("scores are numbers from 0 to 1".to_owned()))
     };
     let hard = points(answer.hard)?;
     let soft = answer.soft.map_or(Ok(hard), points)?;
     let reason = answer.reason.unwrap_or_default();
-    let reason = if reason.is_empty() && hard < 1.0 { "wrong_answer".to_owned() } else { reason };
+    let reason = if reason.is_empty() && hard < 1.0 {
+        "wrong_answer".to_owned()
+    } else {
+        reason
+    };
     Ok(Verdict { hard, soft, reason })
 }
 
@@ -194,9 +215,13 @@ fn parse(output: &[u8]) -> Result<Verdict, Failure> {
 fn unpack(files: &BTreeMap<String, String>, folder: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt;
     for (name, text) in files {
-        let is_inside = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+        let is_inside = Path::new(name)
+            .components()
+            .all(|c| matches!(c, Component::Normal(_)));
         if !is_inside {
-            return Err(Failure::lasting(format!("`{name}` is outside the benchmark's folder")));
+            return Err(Failure::lasting(format!(
+                "`{name}` is outside the benchmark's folder"
+            )));
         }
         let path = folder.join(name);
         let done = std::fs::create_dir_all(path.parent().unwrap_or(folder))
@@ -219,17 +244,38 @@ mod tests {
     fn run(script: &str, limit_ms: u64) -> Result<Verdict, Failure> {
         let command = ["sh", "-c", script].map(str::to_owned);
         let files = BTreeMap::from([("data/a.txt".to_owned(), "inside".to_owned())]);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let question = json!({"item": {"id": "1"}, "answer": "x"});
-        runtime.block_on(ask(&command, &files, Duration::from_millis(limit_ms), &question))
+        runtime.block_on(ask(
+            &command,
+            &files,
+            Duration::from_millis(limit_ms),
+            &question,
+        ))
     }
 
     #[test]
     fn a_verdict_is_read() {
-        let echo = run(r#"grep -q '"answer":"x"' && grep -q inside data/a.txt && echo '{"hard":true}'"#, 9000);
-        assert_eq!(echo.unwrap(), Verdict { hard: 1.0, soft: 1.0, reason: String::new() });
+        let echo = run(
+            r#"grep -q '"answer":"x"' && grep -q inside data/a.txt && echo '{"hard":true}'"#,
+            9000,
+        );
+        assert_eq!(
+            echo.unwrap(),
+            Verdict {
+                hard: 1.0,
+                soft: 1.0,
+                reason: String::new()
+            }
+        );
         let half = run(r#"echo '{"hard":0,"soft":0.5,"reason":"late"}'"#, 9000).unwrap();
-        assert_eq!((half.hard, half.soft, half.reason.as_str()), (0.0, 0.5, "late"));
+        assert_eq!(
+            (half.hard, half.soft, half.reason.as_str()),
+            (0.0, 0.5, "late")
+        );
         // A child that outlives the judge does not hold the verdict up.
         assert!(run(r#"sleep 60 & echo '{"hard":1}'"#, 9000).is_ok());
     }
@@ -245,9 +291,17 @@ mod tests {
             ("kill -9 $$", "signal", true),
             ("sleep 60", "no answer within", true),
         ] {
-            let limit = if script.starts_with("sleep") { 50 } else { 9000 };
+            let limit = if script.starts_with("sleep") {
+                50
+            } else {
+                9000
+            };
             let failure = run(script, limit).unwrap_err();
-            assert!(failure.detail.contains(want), "{script}: {}", failure.detail);
+            assert!(
+                failure.detail.contains(want),
+                "{script}: {}",
+                failure.detail
+            );
             assert_eq!(failure.retry, retry, "{script}");
         }
     }

@@ -128,7 +128,10 @@ impl Scorer {
     #[must_use]
     pub fn gold(&self) -> Option<&str> {
         match self {
-            Self::Regex { pattern: Some(_), .. } | Self::Command { .. } => None,
+            Self::Regex {
+                pattern: Some(_), ..
+            }
+            | Self::Command { .. } => None,
             Self::Exact { gold, .. }
             | Self::F1 { gold }
             | Self::Regex { gold, .. }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use skillopt_config::yaml;
 
 use super::definition::{Definition, Items, Scorer, Settings};
 use super::{judge, template};
@@ -19,8 +20,16 @@ const FILES_BYTES_MAX: usize = 1 << 20;
 
 /// Returns the folder that the configuration names.
 pub(super) fn locate(args: &LoadArgs) -> Result<PathBuf, LoadError> {
-    let named = args.extra.get("benchmark_dir").and_then(Value::as_str).unwrap_or_default();
-    let named = if named.trim().is_empty() { &args.data_path } else { named };
+    let named = args
+        .extra
+        .get("benchmark_dir")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let named = if named.trim().is_empty() {
+        &args.data_path
+    } else {
+        named
+    };
     if named.trim().is_empty() {
         return Err(LoadError::setting(
             "benchmark_dir",
@@ -39,9 +48,16 @@ pub(super) fn settings(folder: &Path, args: &LoadArgs) -> Result<Settings, LoadE
         read::utf8(&bytes, &path).map(str::to_owned)
     };
     let prompt = text(&definition.prompt)?;
-    let system = definition.system.as_deref().map_or_else(|| Ok(String::new()), text)?;
+    let system = definition
+        .system
+        .as_deref()
+        .map_or_else(|| Ok(String::new()), text)?;
     check_prompt(&folder.join(&definition.prompt), &prompt, &definition)?;
-    if let Scorer::Regex { pattern: Some(pattern), .. } = &definition.scorer {
+    if let Scorer::Regex {
+        pattern: Some(pattern),
+        ..
+    } = &definition.scorer
+    {
         judge::compile(pattern).map_err(|problem| LoadError::content(&path, problem))?;
     }
     let files = match &definition.scorer {
@@ -62,7 +78,11 @@ pub(super) fn settings(folder: &Path, args: &LoadArgs) -> Result<Settings, LoadE
 
 fn definition(folder: &Path) -> Result<(PathBuf, Definition), LoadError> {
     let names = ["benchmark.yaml", "benchmark.yml", "benchmark.json"];
-    let Some(path) = names.iter().map(|name| folder.join(name)).find(|path| path.is_file()) else {
+    let Some(path) = names
+        .iter()
+        .map(|name| folder.join(name))
+        .find(|path| path.is_file())
+    else {
         return Err(LoadError::content(
             folder,
             "no `benchmark.yaml` or `benchmark.json` in this folder",
@@ -86,7 +106,9 @@ fn definition(folder: &Path) -> Result<(PathBuf, Definition), LoadError> {
 /// Refuses a prompt that would show the target what it must not see.
 fn check_prompt(path: &Path, prompt: &str, definition: &Definition) -> Result<(), LoadError> {
     let secret = definition.scorer.gold().into_iter();
-    let secret: Vec<&str> = secret.chain(definition.hidden.iter().map(String::as_str)).collect();
+    let secret: Vec<&str> = secret
+        .chain(definition.hidden.iter().map(String::as_str))
+        .collect();
     let fields = template::fields(prompt);
     if let Some(field) = fields.iter().find(|field| secret.contains(field)) {
         return Err(LoadError::content(
@@ -115,7 +137,10 @@ fn judge_files(
     let mut files = BTreeMap::new();
     let mut bytes_left = FILES_BYTES_MAX;
     for path in read::files(folder)? {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         if name.starts_with('.') || name.is_empty() || items.contains(&name) {
             continue;
         }
@@ -130,7 +155,10 @@ fn judge_files(
         files.insert(name.to_owned(), text);
     }
     if files.len() > FILES_MAX {
-        return Err(LoadError::content(folder, format!("more than {FILES_MAX} files")));
+        return Err(LoadError::content(
+            folder,
+            format!("more than {FILES_MAX} files"),
+        ));
     }
     Ok(files)
 }
@@ -147,12 +175,18 @@ pub(super) fn items(
             let paths = [&parts.train, &parts.val, &parts.test].map(|name| folder.join(name));
             splits::from_files(&paths, read::rows)?
         }
-        Items::One(name) => splits::load(&FORMAT, &LoadArgs {
-            split_mode: "ratio".to_owned(),
-            data_path: folder.join(name).display().to_string(),
-            split_ratio: definition.split_ratio.clone().unwrap_or_else(|| args.split_ratio.clone()),
-            ..args.clone()
-        })?,
+        Items::One(name) => splits::load(
+            &FORMAT,
+            &LoadArgs {
+                split_mode: "ratio".to_owned(),
+                data_path: folder.join(name).display().to_string(),
+                split_ratio: definition
+                    .split_ratio
+                    .clone()
+                    .unwrap_or_else(|| args.split_ratio.clone()),
+                ..args.clone()
+            },
+        )?,
     };
     splits.limit(args.limit);
     for item in Part::ALL.iter().flat_map(|part| splits.part(*part)) {
@@ -177,8 +211,16 @@ fn check_item(settings: &Settings, item: &Value) -> Result<(), String> {
         if item.get(field).is_some() {
             return Ok(());
         }
-        let names: Vec<&str> = item.as_object().into_iter().flatten().map(|(k, _)| k.as_str()).collect();
-        Err(format!("no field `{field}`; {}", nearest::hint(field, &names)))
+        let names: Vec<&str> = item
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(k, _)| k.as_str())
+            .collect();
+        Err(format!(
+            "no field `{field}`; {}",
+            nearest::hint(field, &names)
+        ))
     };
     for field in template::fields(&settings.prompt) {
         if field != "skill" {
@@ -191,4 +233,20 @@ fn check_item(settings: &Settings, item: &Value) -> Result<(), String> {
     has(gold)?;
     let value = item.get(gold).unwrap_or(&Value::Null);
     judge::check(&settings.definition.scorer, value).map_err(|e| format!("`{gold}`: {e}"))
+}
+
+fn yaml(path: &Path, text: &str) -> Result<Value, LoadError> {
+    let map = yaml::parse(text, &path.display().to_string()).map_err(|e| LoadError::Content {
+        path: path.to_owned(),
+        place: format!(", line {}, column {}", e.line, e.column),
+        problem: e.reason,
+    })?;
+    let mut json = map.to_json();
+    // Unquoted, `2:1:2` is a number in YAML 1.1 and so may be a name; both are meant as written.
+    for key in ["name", "split_ratio"] {
+        if let Some(raw) = map.get(key).and_then(|node| node.raw.clone()) {
+            json.insert(key.to_owned(), raw.into());
+        }
+    }
+    Ok(Value::Object(json))
 }

@@ -24,7 +24,11 @@ impl Verdict {
     fn all_or_nothing(right: bool, reason: impl FnOnce() -> String) -> Self {
         let points = f64::from(u8::from(right));
         let reason = if right { String::new() } else { reason() };
-        Self { hard: points, soft: points, reason }
+        Self {
+            hard: points,
+            soft: points,
+            reason,
+        }
     }
 }
 
@@ -39,7 +43,11 @@ pub(super) fn judge(scorer: &Scorer, gold: &Value, reply: &str) -> Result<Verdic
         Scorer::Exact { case_sensitive, .. } => {
             let fold = |text: &str| {
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                if *case_sensitive { text } else { text.to_lowercase() }
+                if *case_sensitive {
+                    text
+                } else {
+                    text.to_lowercase()
+                }
             };
             let answer = fold(answer);
             let right = accepted(gold)?.iter().any(|gold| fold(gold) == answer);
@@ -49,8 +57,16 @@ pub(super) fn judge(scorer: &Scorer, gold: &Value, reply: &str) -> Result<Verdic
             let golds = accepted(gold)?;
             let golds: Vec<&str> = golds.iter().map(String::as_str).collect();
             let found = score::evaluate(reply, &golds);
-            let reason = if found.em < 1.0 { missed() } else { String::new() };
-            Verdict { hard: found.em, soft: found.f1, reason }
+            let reason = if found.em < 1.0 {
+                missed()
+            } else {
+                String::new()
+            };
+            Verdict {
+                hard: found.em,
+                soft: found.f1,
+                reason,
+            }
         }
         Scorer::Regex { pattern, .. } => {
             let pattern = match (pattern, gold) {
@@ -59,7 +75,9 @@ pub(super) fn judge(scorer: &Scorer, gold: &Value, reply: &str) -> Result<Verdic
                 _ => return Err("the regular expression must be a text".to_owned()),
             };
             let right = compile(pattern)?.is_match(reply);
-            Verdict::all_or_nothing(right, || "pattern_mismatch: the reply does not match".into())
+            Verdict::all_or_nothing(right, || {
+                "pattern_mismatch: the reply does not match".into()
+            })
         }
         Scorer::JsonField { field, .. } => json_field(field, gold, reply),
         Scorer::Numeric { tolerance, .. } => {
@@ -80,7 +98,10 @@ pub(super) fn judge(scorer: &Scorer, gold: &Value, reply: &str) -> Result<Verdic
     })
 }
 
-#[allow(clippy::unwrap_used, reason = "a constant expression, compiled by a test")]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a constant expression, compiled by a test"
+)]
 static NUMBER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?").unwrap());
 
@@ -162,8 +183,18 @@ mod tests {
     #[test]
     fn built_in_judges() {
         let exact = json!({"kind": "exact"});
-        check_points(exact.clone(), json!("Oslo"), "Hm.\n<answer> oslo </answer>", 1.0);
-        check_points(exact.clone(), json!(["Oslo", "Christiania"]), "christiania", 1.0);
+        check_points(
+            exact.clone(),
+            json!("Oslo"),
+            "Hm.\n<answer> oslo </answer>",
+            1.0,
+        );
+        check_points(
+            exact.clone(),
+            json!(["Oslo", "Christiania"]),
+            "christiania",
+            1.0,
+        );
         check_points(exact.clone(), json!(7), "7", 1.0);
         check_points(exact, json!("Oslo"), "It is Oslo", 0.0);
         let strict = json!({"kind": "exact", "case_sensitive": true});
@@ -183,9 +214,12 @@ mod tests {
     #[test]
     fn unusable_golds_are_found_early() {
         let scorer = |kind: &str| serde_json::from_value(json!({"kind": kind})).unwrap();
-        for (kind, gold) in
-            [("exact", json!({})), ("f1", json!([])), ("numeric", json!("x")), ("regex", json!("("))]
-        {
+        for (kind, gold) in [
+            ("exact", json!({})),
+            ("f1", json!([])),
+            ("numeric", json!("x")),
+            ("regex", json!("(")),
+        ] {
             assert!(check(&scorer(kind), &gold).is_err(), "{kind}");
         }
     }

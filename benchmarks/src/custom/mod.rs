@@ -48,7 +48,13 @@ impl Benchmark for Custom {
             .collect();
         let mut categories = settings.definition.failure_categories.clone();
         if categories.is_empty() {
-            let usual = ["rule_missing", "rule_wrong", "rule_ignored", "answer_format", "other"];
+            let usual = [
+                "rule_missing",
+                "rule_wrong",
+                "rule_ignored",
+                "answer_format",
+                "other",
+            ];
             categories = usual.map(str::to_owned).to_vec();
         }
         Ok(Suite {
@@ -70,3 +76,6 @@ impl Benchmark for Custom {
         rollout::rollout(task, target).await
     }
 }
+
+#[cfg(test)]
+mod tests;

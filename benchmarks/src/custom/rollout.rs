@@ -32,15 +32,31 @@ pub(super) async fn rollout(
     let user = template::render(&settings.prompt, task.item, task.skill);
     let mut messages = Vec::with_capacity(2);
     if !system.is_empty() {
-        messages.push(Message { role: Role::System, content: system.clone() });
+        messages.push(Message {
+            role: Role::System,
+            content: system.clone(),
+        });
     }
-    messages.push(Message { role: Role::User, content: user.clone() });
+    messages.push(Message {
+        role: Role::User,
+        content: user.clone(),
+    });
     let reply = target.ask(messages, settings.max_completion_tokens).await?;
     let (ending, verdict) = if reply.text.trim().is_empty() {
         let reason = "empty answer".to_owned();
-        (Ending::AgentFailed, Verdict { hard: 0.0, soft: 0.0, reason })
+        (
+            Ending::AgentFailed,
+            Verdict {
+                hard: 0.0,
+                soft: 0.0,
+                reason,
+            },
+        )
     } else {
-        (Ending::Scored, verdict(&settings, &id, task.item, &reply.text).await?)
+        (
+            Ending::Scored,
+            verdict(&settings, &id, task.item, &reply.text).await?,
+        )
     };
     let mut files = Map::new();
     files.insert("target_system_prompt.txt".to_owned(), system.into());
@@ -93,7 +109,10 @@ async fn verdict(
             retry: failure.retry,
         });
     }
-    let gold = scorer.gold().and_then(|field| item.get(field)).unwrap_or(&Value::Null);
+    let gold = scorer
+        .gold()
+        .and_then(|field| item.get(field))
+        .unwrap_or(&Value::Null);
     judge::judge(scorer, gold, reply).map_err(|detail| RolloutError::Data {
         benchmark: benchmark(),
         item: id.to_owned(),
@@ -103,9 +122,17 @@ async fn verdict(
 
 /// The last entry of the trajectory: what the analysts of training items may see.
 fn verification(settings: &Settings, item: &Value, verdict: &Verdict) -> Value {
-    let gold = settings.definition.scorer.gold().and_then(|field| item.get(field));
+    let gold = settings
+        .definition
+        .scorer
+        .gold()
+        .and_then(|field| item.get(field));
     let gold = gold.map_or_else(String::new, |gold| format!("\nGold answer: {}", text(gold)));
-    let reason = if verdict.reason.is_empty() { "right" } else { &verdict.reason };
+    let reason = if verdict.reason.is_empty() {
+        "right"
+    } else {
+        &verdict.reason
+    };
     let content = format!(
         "Judge: {reason}{gold}\nhard: {:.4}\nsoft: {:.4}",
         verdict.hard, verdict.soft
@@ -146,7 +173,11 @@ fn row(
 
 /// The item's type; a benchmark without types is one type.
 pub(super) fn task_type(settings: &Settings, item: &Value) -> String {
-    let field = settings.definition.task_type.as_deref().and_then(|field| item.get(field));
+    let field = settings
+        .definition
+        .task_type
+        .as_deref()
+        .and_then(|field| item.get(field));
     field.map_or_else(|| settings.definition.name.clone(), text)
 }
 

@@ -86,10 +86,17 @@ fn load_folder(format: &Format, folder: &str) -> Result<Splits, LoadError> {
     }
     let mut paths = Vec::new();
     for part in Part::ALL {
-        paths.push(read::first_file(&folder.join(part.folder()), format.part_files)?);
+        paths.push(read::first_file(
+            &folder.join(part.folder()),
+            format.part_files,
+        )?);
     }
     let read = |path: &Path| {
-        let rows = if read::has_extension(path, "json") { read::array(path) } else { read::rows(path) };
+        let rows = if read::has_extension(path, "json") {
+            read::array(path)
+        } else {
+            read::rows(path)
+        };
         Ok(rows?.into_iter().map(format.part_item).collect())
     };
     from_files(&paths, read)

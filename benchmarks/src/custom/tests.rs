@@ -1,0 +1,189 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+use skillopt_backends::{CallError, ChatReply, Finish, Message};
+use skillopt_core::job::{Ending, Usage};
+
+use super::*;
+
+/// Answers always the same and keeps what it was asked.
+struct Parrot(&'static str, Mutex<Vec<Message>>);
+
+#[async_trait]
+impl Target for Parrot {
+    async fn ask(&self, messages: Vec<Message>, _: u32) -> Result<ChatReply, CallError> {
+        self.1.lock().unwrap().extend(messages);
+        let usage = Usage {
+            calls: 1,
+            ..Usage::default()
+        };
+        Ok(ChatReply {
+            text: self.0.to_owned(),
+            finish: Finish::Stop,
+            usage,
+        })
+    }
+}
+
+fn run(
+    item: &Value,
+    settings: &Value,
+    reply: &'static str,
+) -> (Result<RolloutRecord, RolloutError>, String) {
+    let target = Parrot(reply, Mutex::default());
+    let files = BTreeMap::new();
+    let task = Task {
+        item,
+        skill: "Be terse.",
+        skill_files: &files,
+        settings,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let done = runtime.block_on(Custom.rollout(task, &target));
+    let asked = target.1.into_inner().unwrap();
+    (
+        done,
+        asked
+            .iter()
+            .map(|m| format!("{}: {}\n", m.role.as_str(), m.content))
+            .collect(),
+    )
+}
+
+fn args(folder: &Path, out: &Path) -> LoadArgs {
+    let mut args = LoadArgs {
+        out_root: out.to_owned(),
+        ..LoadArgs::default()
+    };
+    args.extra.insert(
+        "benchmark_dir".to_owned(),
+        folder.display().to_string().into(),
+    );
+    args
+}
+
+#[test]
+fn the_shipped_example_loads_and_scores() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/capitals");
+    let suite = Custom.load(&args(&folder, out.path())).unwrap();
+    let sizes = Part::ALL.map(|part| suite.splits.part(part).len());
+    assert_eq!(sizes, [8, 4, 8]);
+    assert_eq!(suite.task_types, ["Africa", "America", "Asia", "Europe"]);
+    let items = Part::ALL.iter().flat_map(|part| suite.splits.part(*part));
+    let norway = items.clone().find(|item| item.id == "no").unwrap();
+    let (done, asked) = run(&norway.value, &suite.settings, "<answer>Oslo</answer>");
+    let record = done.unwrap();
+    assert_eq!(
+        (record.ending, &record.row["hard"]),
+        (Ending::Scored, &json!(1.0))
+    );
+    assert!(asked.contains("system: ## Skill\nBe terse."), "{asked}");
+    assert!(
+        asked.contains("capital of Norway?") && !asked.contains("Oslo"),
+        "{asked}"
+    );
+    let (done, _) = run(&norway.value, &suite.settings, " \n");
+    let record = done.unwrap();
+    assert_eq!(
+        (record.ending, &record.row["hard"]),
+        (Ending::AgentFailed, &json!(0.0))
+    );
+}
+
+/// Loads a folder made of `files` and returns the error.
+fn error(files: &[(&str, &str)]) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    Custom
+        .load(&args(dir.path(), &dir.path().join("out")))
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn mistakes_are_named_before_anything_is_asked() {
+    let yaml = (
+        "benchmark.yaml",
+        "name: x\nitems: i.jsonl\nsplit_ratio: 1:1:1\nscorer: {kind: exact}\n",
+    );
+    let prompt = ("prompt.md", "{{q}}");
+    let items = ("i.jsonl", "{\"id\":\"a\",\"q\":1,\"answer\":2}\n");
+    for (files, want) in [
+        (vec![], "no `benchmark.yaml`"),
+        (vec![("benchmark.yaml", "name: x\nitem: i.csv\n")], "item"),
+        (vec![("benchmark.yaml", "name: [")], "line 2"),
+        (vec![yaml], "prompt.md"),
+        (
+            vec![yaml, ("prompt.md", "{{answer}}"), items],
+            "gold answer",
+        ),
+        (vec![yaml, ("prompt.md", "hello"), items], "no placeholder"),
+        (vec![yaml, prompt], "i.jsonl"),
+        (
+            vec![
+                yaml,
+                prompt,
+                ("i.jsonl", "{\"id\":\"a\",\"q\":1,\"anwser\":2}\n"),
+            ],
+            "did you mean `anwser`",
+        ),
+        (
+            vec![
+                yaml,
+                prompt,
+                ("i.jsonl", "{\"id\":\"a\",\"q\":1,\"answer\":2}\n{\"id\""),
+            ],
+            "line 2",
+        ),
+        (
+            vec![
+                (
+                    "benchmark.yaml",
+                    "name: x\nitems: i.jsonl\nscorer: {kind: regex, pattern: '('}\n",
+                ),
+                prompt,
+                items,
+            ],
+            "regular expression",
+        ),
+    ] {
+        let text = error(&files);
+        assert!(text.contains(want), "{want}: {text}");
+    }
+}
+
+#[test]
+fn a_broken_judge_is_an_error_and_a_working_one_scores() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    put(
+        "benchmark.json",
+        r#"{"name":"x","items":"i.json","scorer":{"kind":"command","command":["sh","judge.sh"]}}"#,
+    );
+    put("prompt.md", "{{q}}");
+    put("i.json", r#"[{"id":"a","q":"Q","answer":"42"}]"#);
+    put(
+        "judge.sh",
+        "grep -q '\"answer\":\"42\"' && echo '{\"hard\":1,\"soft\":0.5}'",
+    );
+    let suite = Custom
+        .load(&args(dir.path(), &dir.path().join("out")))
+        .unwrap();
+    let item = json!({"id": "a", "q": "Q", "answer": "41"});
+    let (done, asked) = run(&item, &suite.settings, "42");
+    assert_eq!(done.unwrap().row["soft"], json!(0.5));
+    assert!(!asked.contains("41"));
+    let (done, _) = run(&item, &suite.settings, "43");
+    assert!(
+        matches!(done, Err(RolloutError::Judge { retry: false, .. })),
+        "{done:?}"
+    );
+}
