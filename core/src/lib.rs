@@ -12,7 +12,6 @@ pub mod job;
 pub mod json_extract;
 pub mod loose;
 pub mod minibatch;
-pub mod nearest;
 pub mod pairs;
 pub mod patch;
 pub mod rate;

@@ -16,6 +16,9 @@ mod schema;
 pub mod slow_update;
 pub mod user;
 
+#[cfg(test)]
+mod tests;
+
 /// How an optimizer model is asked to answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerMode {
@@ -25,6 +28,19 @@ pub enum AnswerMode {
     /// The provider binds the answer to a JSON schema, and prompts are short and ask for one small
     /// thing at a time; for small local models.
     SchemaBound,
+}
+
+impl AnswerMode {
+    /// Returns the upper limit of an answer in tokens, given the stage's own: a schema-bound answer
+    /// is small, and small models have small windows.
+    #[must_use]
+    pub fn max_tokens(self, of_stage: u32) -> u32 {
+        match self {
+            Self::Free => of_stage,
+            Self::SchemaBound if of_stage > MAX_TOKENS => 8_192,
+            Self::SchemaBound => of_stage.min(2_048),
+        }
+    }
 }
 
 /// Upper limit of a short answer, in tokens.

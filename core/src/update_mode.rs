@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::nearest;
+use crate::suggest;
 
 /// What an optimizer call proposes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ impl UnknownName {
                 .map(|name| format!("`{name}`"))
                 .collect::<Vec<_>>()
                 .join(", "),
-            hint: nearest::hint(given, expected),
+            hint: suggest::hint(given, expected.iter().copied()),
         }
     }
 }

@@ -25,9 +25,11 @@ impl Text {
         self
     }
 
-    /// Adds material that is data, not instruction, between tags.
+    /// Adds material that is data, not instruction, between tags; it cannot end its own section.
     pub(super) fn quote(mut self, tag: &str, body: &str) -> Self {
-        self.0.push_str(&format!("<{tag}>\n{body}\n</{tag}>\n\n"));
+        let end = format!("</{tag}>");
+        let body = body.replace(&end, &format!("&lt;/{tag}>"));
+        self.0.push_str(&format!("<{tag}>\n{body}\n{end}\n\n"));
         self
     }
 

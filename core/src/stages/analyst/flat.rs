@@ -78,7 +78,8 @@ fn edit(flat: &Map<String, Value>, skill: &str) -> Option<Value> {
         return target.map(|target| json!({"op": "delete", "target": target}));
     }
     // What the skill already says is no proposal; a replacement by nothing is a slip.
-    if content.is_empty() || skill.contains(content) {
+    let bare = content.trim_start_matches(|c| matches!(c, '-' | '*' | ' '));
+    if bare.is_empty() || skill.contains(bare) {
         return None;
     }
     match (op.as_str(), target) {
