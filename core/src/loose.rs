@@ -70,3 +70,95 @@ fn whole(number: f64) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "checked against the limit")]
     (number.abs() <= LIMIT).then_some(number as i64)
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Any small JSON value whose objects often have the keys that models use.
+    pub(crate) fn any_json() -> impl Strategy<Value = Value> {
+        const KEYS: &[&str] = &[
+            "patch",
+            "edits",
+            "revise_suggestions",
+            "skill_candidates",
+            "op",
+            "target",
+            "content",
+            "source_type",
+            "batch_size",
+            "support_count",
+            "merge_level",
+            "appendix_notes",
+            "note",
+            "selected_indices",
+            "learning_rate",
+            "new_skill",
+            "pattern",
+            "rule",
+            "texts",
+            "type",
+            "role",
+            "action",
+            "step",
+            "id",
+            "hard",
+            "fail_reason",
+            "failure_summary",
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,12}".prop_map(Value::from),
+            prop::sample::select(vec!["append", "delete", "replace", "success", "tool_call"])
+                .prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((prop::sample::select(KEYS), inner), 0..5).prop_map(
+                    |fields| {
+                        Value::Object(fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+                    }
+                ),
+            ]
+        })
+    }
+
+    #[test]
+    fn numbers_are_read_loosely_and_never_infinite() {
+        for (value, want) in [
+            (json!(0.5), 0.5),
+            (json!("0.5"), 0.5),
+            (json!(true), 1.0),
+            (json!("inf"), 0.0),
+            (json!([1]), 0.0),
+            (Value::Null, 0.0),
+        ] {
+            assert!(
+                (number(Some(&value)) - want).abs() < f64::EPSILON,
+                "{value}"
+            );
+        }
+        assert!(number(None).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn integers_are_whole_numbers_or_numeric_texts() {
+        for (value, want) in [
+            (json!(3), Some(3)),
+            (json!(2.9), Some(2)),
+            (json!(" 7 "), Some(7)),
+            (json!("7 edits"), None),
+            (json!(1e300), None),
+            (json!(true), None),
+        ] {
+            assert_eq!(integer(&value), want, "{value}");
+        }
+    }
+}

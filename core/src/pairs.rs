@@ -220,3 +220,31 @@ pub fn safe_id(id: &str) -> String {
         safe
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ids_become_file_names() {
+        for (id, want) in [
+            ("a/b c", "a_b_c"),
+            ("..", ".."),
+            ("___", "item"),
+            ("_a__b_", "a__b"),
+        ] {
+            assert_eq!(safe_id(id), want, "{id:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn file_names_are_short_and_plain(id in ".*") {
+            let safe = safe_id(&id);
+            prop_assert!(!safe.is_empty() && safe.len() <= 80);
+            prop_assert!(safe.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)));
+        }
+    }
+}

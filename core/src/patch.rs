@@ -43,6 +43,20 @@ pub fn items(patch: &Patch, mode: UpdateMode) -> &[Value] {
         .map_or(&[], Vec::as_slice)
 }
 
+/// Returns how many trajectories stand behind each item, 0 where it does not say (step record,
+/// training spec 2.10).
+#[must_use]
+pub fn support_counts(patch: &Patch, mode: UpdateMode) -> Vec<i64> {
+    items(patch, mode)
+        .iter()
+        .map(|item| {
+            item.get("support_count")
+                .and_then(loose::integer)
+                .unwrap_or(0)
+        })
+        .collect()
+}
+
 /// Makes a patch from a reason and items.
 #[must_use]
 pub fn from_items(reasoning: &str, items: Vec<Value>, mode: UpdateMode) -> Patch {
@@ -135,4 +149,45 @@ pub fn texts(value: &Value) -> Vec<String> {
         .as_array()
         .map(|list| list.iter().map(loose::text).collect())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::loose::tests::any_json;
+
+    #[test]
+    fn model_metadata_never_fails() {
+        for (batch_size, want) in [
+            (json!(8), 8),
+            (json!("5"), 5),
+            (json!("8 trajectories"), 1),
+            (json!(-3), 1),
+            (json!([2]), 1),
+            (json!(1e300), 1),
+            (Value::Null, 1),
+        ] {
+            let raw = json!({"batch_size": batch_size, "patch": {"edits": [{"op": "append"}]}});
+            let sides = normalise(&[raw], UpdateMode::Patch);
+            assert_eq!(sides.failure[0]["edits"][0]["support_count"], want);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_normalised(raw in prop::collection::vec(any_json(), 0..4)) {
+            for mode in [UpdateMode::Patch, UpdateMode::Suggestions, UpdateMode::FullRewrite] {
+                let sides = normalise(&raw, mode);
+                for patch in sides.failure.iter().chain(&sides.success) {
+                    prop_assert!(!items(patch, mode).is_empty());
+                }
+            }
+            for value in &raw {
+                let _ = summary(value, UpdateMode::Patch);
+                let _ = raw_patch(value);
+            }
+        }
+    }
 }

@@ -105,3 +105,44 @@ fn first_integer(text: &str) -> Option<u64> {
         .unwrap_or_default();
     Some(digits.parse().unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn counts_are_read_out_of_anything() {
+        for (value, want) in [
+            (json!(3), Some(3)),
+            (json!(-2), Some(0)),
+            (json!(2.7), Some(2)),
+            (json!(1e300), Some(u64::MAX)),
+            (json!(-1e300), Some(0)),
+            (json!("about 2 or 3"), Some(2)),
+            (json!("-5"), Some(0)),
+            (json!("99999999999999999999999"), Some(u64::MAX)),
+            (json!("٣"), None),
+            (json!(true), None),
+            (json!(null), None),
+            (json!(""), None),
+        ] {
+            assert_eq!(coerce(&value), want, "{value}");
+        }
+    }
+
+    #[test]
+    fn spellings_map_to_controls() {
+        for (text, want) in [
+            ("", Control::Fixed),
+            ("Scheduler", Control::Fixed),
+            ("auto", Control::Autonomous),
+            ("OFF", Control::None),
+        ] {
+            assert_eq!(Control::parse(text), Ok(want), "{text:?}");
+        }
+        let error = Control::parse("autonomus").unwrap_err().to_string();
+        assert!(error.contains("did you mean `autonomous`?"), "{error}");
+    }
+}

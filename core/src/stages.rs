@@ -19,6 +19,8 @@ pub mod user;
 #[cfg(test)]
 mod tests;
 
+use crate::job::Prompt;
+
 /// How an optimizer model is asked to answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerMode {
@@ -41,6 +43,18 @@ impl AnswerMode {
             Self::SchemaBound => of_stage.min(2_048),
         }
     }
+}
+
+/// Returns the prompt to ask once more after an answer that could not be used (D22). The note goes
+/// into the system text, since some user texts must end with their data.
+#[must_use]
+pub fn ask_again(prompt: &Prompt) -> Prompt {
+    let mut again = prompt.clone();
+    again.system.push_str(
+        "\n\nAn earlier answer to this request could not be used: it held no single JSON object of \
+         the form described above. Answer with that object alone.",
+    );
+    again
 }
 
 /// Upper limit of a short answer, in tokens.

@@ -58,6 +58,27 @@ pub struct Analysis<'a> {
     pub raw_patch: &'a Value,
 }
 
+impl Entry {
+    /// Makes the entry of a step from its results and the answers of its analysts.
+    #[must_use]
+    pub fn new(
+        step: u64,
+        action: &str,
+        rows: &[&Map<String, Value>],
+        analyses: &[Analysis<'_>],
+        rejected: Option<Rejected>,
+    ) -> Self {
+        Self {
+            step,
+            action: action.to_owned(),
+            n_total: rows.len().max(1) as u64,
+            n_fail: rows.iter().filter(|row| minibatch::is_failure(row)).count() as u64,
+            failure_patterns: failure_patterns(rows, analyses),
+            rejected,
+        }
+    }
+}
+
 /// Groups failed results by the part of `fail_reason` before its first colon, in order of first
 /// appearance.
 ///
@@ -176,5 +197,87 @@ fn render_entry(text: &mut String, entry: &Entry, mode: UpdateMode) {
     ));
     for item in &rejected.rejected_edits {
         text.push_str(&format!("- {item}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rows(reasons: &[(&str, Value)]) -> Vec<Map<String, Value>> {
+        let row = |(id, reason): &(&str, Value)| {
+            json!({"id": id, "hard": 0, "fail_reason": reason})
+                .as_object()
+                .cloned()
+        };
+        reasons.iter().filter_map(row).collect()
+    }
+
+    #[test]
+    fn an_analyst_labels_only_the_kind_it_saw() {
+        let rows = rows(&[
+            ("1", json!("a: x")),
+            ("2", json!("b: y")),
+            ("3", json!(null)),
+        ]);
+        let rows: Vec<&Map<String, Value>> = rows.iter().collect();
+        let about = |kind: &str| json!({"failure_summary": [{"failure_type": kind}]});
+        let (mixed, only_b) = (about("mixed"), about("only b"));
+        let (both, second) = (["1".to_owned(), "2".to_owned()], ["2".to_owned()]);
+        let analyses = [
+            Analysis {
+                task_ids: &both,
+                raw_patch: &mixed,
+            },
+            Analysis {
+                task_ids: &second,
+                raw_patch: &only_b,
+            },
+        ];
+        let labels: Vec<String> = failure_patterns(&rows, &analyses)
+            .into_iter()
+            .map(|pattern| pattern.pattern)
+            .collect();
+        assert_eq!(labels, ["a", "only b", "unknown"]);
+    }
+
+    #[test]
+    fn a_rejection_is_told_with_its_items_in_full() {
+        let rows = rows(&[("1", json!("a: x"))]);
+        let rows: Vec<&Map<String, Value>> = rows.iter().collect();
+        let rejected = Rejected {
+            score_before: Some(0.5),
+            score_after: Some(0.25),
+            rejected_edits: vec![json!({"op": "append", "content": "- long rule", "target": ""})],
+        };
+        let entry = Entry::new(3, "reject", &rows, &[], Some(rejected));
+        let text = render(std::slice::from_ref(&entry), UpdateMode::Patch);
+        for part in [
+            "Step 3: reject, 1 of 1",
+            "\"a\": 1 (tasks 1)",
+            "0.5000 to 0.2500",
+            "- long rule",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in {text}");
+        }
+        assert_eq!(render(&[], UpdateMode::Patch), "");
+        let saved = serde_json::to_value(&entry).unwrap();
+        assert_eq!(saved["score_after"], 0.25);
+        assert_eq!(serde_json::from_value::<Entry>(saved).unwrap(), entry);
+    }
+
+    #[test]
+    fn an_accepted_step_has_no_rejection() {
+        let saved = serde_json::to_value(Entry::new(1, "accept", &[], &[], None)).unwrap();
+        let want = json!({
+            "step": 1, "action": "accept", "n_total": 1, "n_fail": 0, "failure_patterns": [],
+        });
+        assert_eq!(saved, want);
+        assert_eq!(
+            serde_json::from_value::<Entry>(saved).unwrap().rejected,
+            None
+        );
     }
 }

@@ -178,3 +178,58 @@ fn entry(entry: &Value) -> String {
     };
     format!("[{speaker}] {}", field("content"))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::loose::tests::any_json;
+
+    #[test]
+    fn an_item_is_shown_in_full_and_in_order() {
+        let row = json!({
+            "id": "7", "hard": 0, "task_description": "Sum up", "task_type": "math",
+            "fail_reason": "wrong: 3", "reference_text": "gold",
+        });
+        let files = json!({"target_user_prompt.txt": "2+2?", "codex_trace_summary.txt": "trace"});
+        let conversation = [json!({"role": "assistant", "content": "3"})];
+        let item = Item {
+            row: row.as_object().unwrap(),
+            conversation: &conversation,
+            files: files.as_object(),
+            with_trace_summary: false,
+        };
+        let empty = Item {
+            conversation: &[],
+            ..item
+        };
+        let rendered = render(&[empty, item]).unwrap();
+        let want = "### Trajectory 1 (id: 7)\nTask: Sum up\nTask type: math\n\
+            Failure reason: wrong: 3\nSteps: ?\n\n\
+            #### Hidden reference (the agent did not see it)\ngold\n\n\
+            #### User prompt of the agent\n2+2?\n\n#### Conversation\n[assistant] 3";
+        assert_eq!(
+            rendered,
+            Rendered {
+                text: want.to_owned(),
+                count: 1
+            }
+        );
+        assert_eq!(render(&[empty]), None);
+        let traced = render(&[Item {
+            with_trace_summary: true,
+            ..item
+        }])
+        .unwrap();
+        assert!(traced.text.contains("#### Trace summary\ntrace"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_conversation_is_rendered(entries in prop::collection::vec(any_json(), 0..6)) {
+            let _ = conversation(&entries);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Tests over all stages: the wire contract that the simulated model relies on, and schemas.
 
+mod any_answer;
 mod contract;
 mod schema_bound;
 

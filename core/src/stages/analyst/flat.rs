@@ -78,7 +78,7 @@ fn edit(flat: &Map<String, Value>, skill: &str) -> Option<Value> {
         return target.map(|target| json!({"op": "delete", "target": target}));
     }
     // What the skill already says is no proposal; a replacement by nothing is a slip.
-    let bare = content.trim_start_matches(|c| matches!(c, '-' | '*' | ' '));
+    let bare = content.trim_start_matches(['-', '*', ' ']);
     if bare.is_empty() || skill.contains(bare) {
         return None;
     }
@@ -97,7 +97,7 @@ fn edit(flat: &Map<String, Value>, skill: &str) -> Option<Value> {
 /// quotes a model put around it.
 fn find_target(target: &str, skill: &str) -> Option<String> {
     let trimmed = text::trim(target);
-    let bare = trimmed.trim_matches(|c| matches!(c, '"' | '\'' | '`'));
+    let bare = trimmed.trim_matches(['"', '\'', '`']);
     [target, trimmed, bare]
         .into_iter()
         .find(|target| !text::is_blank(target) && skill.contains(target))
