@@ -6,7 +6,9 @@
 pub mod events;
 pub mod folder;
 pub mod halt;
+pub mod inputs;
 pub mod jobs;
+pub mod prepare;
 pub mod progress;
 pub mod sample;
 pub mod session;

@@ -86,6 +86,12 @@ impl Set {
         }
     }
 
+    /// Returns the overrides by template name: part of a run's identity.
+    #[must_use]
+    pub const fn overrides(&self) -> &BTreeMap<String, String> {
+        &self.overrides
+    }
+
     /// Returns every template name.
     #[must_use]
     pub fn names() -> Vec<&'static str> {

@@ -1,0 +1,208 @@
+//! Runs a training or an evaluation in this process: embedded queue, one database file, the real
+//! worker with N slots.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use skillopt_config::{Predictions as Kept, RunConfig};
+use skillopt_coordinator::Halt;
+use skillopt_coordinator::events::Log;
+use skillopt_coordinator::folder::{Claim, Predictions, RunFolder};
+use skillopt_coordinator::prepare::Prepared;
+use skillopt_coordinator::progress::Watcher;
+use skillopt_coordinator::session::{Session, Source};
+use skillopt_coordinator::timings::Timings;
+use skillopt_coordinator::train::{Ending, train};
+use skillopt_queue::queue::Limits;
+use skillopt_queue::{EmbeddedQueue, Queue, SqliteStore, Store, SystemClock, sqlite};
+use skillopt_runtime::Shutdown;
+use skillopt_runtime::clock::unix_ms;
+use skillopt_runtime::files;
+use skillopt_worker::{Settings, Worker};
+
+use crate::models;
+
+/// A run that stops waits this long for calls under way, so that what is paid for is kept.
+const DRAIN_MAX: Duration = Duration::from_secs(30);
+
+/// The parts of a run in this process.
+pub(crate) struct Local {
+    pub(crate) folder: RunFolder,
+    pub(crate) store: Arc<dyn Store>,
+    queue: Arc<dyn Queue>,
+    worker: Arc<Worker>,
+    _claim: Claim,
+}
+
+impl Local {
+    /// Takes the run folder and opens the store.
+    ///
+    /// # Errors
+    /// The folder belongs to another run or process, or the place cannot be written.
+    pub(crate) fn open(config: &RunConfig, prepared: &Prepared) -> anyhow::Result<Self> {
+        let folder = RunFolder::new(&config.out_root);
+        let claim = folder.claim(prepared.common.run.as_str(), &prepared.facts, difference)?;
+        let path = if config.store.is_empty() {
+            folder.store()
+        } else {
+            PathBuf::from(&config.store)
+        };
+        if let Some(parent) = path.parent() {
+            files::create_dir_all(parent)?;
+        }
+        let store = SqliteStore::open(&path, sqlite::Options::default())?;
+        let clock = Arc::new(SystemClock::new());
+        let queue: Arc<dyn Queue> =
+            Arc::new(EmbeddedQueue::new(store.clone(), clock, Limits::default()));
+        let store: Arc<dyn Store> = Arc::new(store);
+        let settings = Settings::local(config.slot_count());
+        let worker = Worker::new(
+            settings,
+            Arc::clone(&queue),
+            Arc::clone(&store),
+            models::factory(config),
+        );
+        Ok(Self {
+            folder,
+            store,
+            queue,
+            worker: Arc::new(worker),
+            _claim: claim,
+        })
+    }
+
+    /// Makes the session that answers a run's questions.
+    pub(crate) fn session(
+        &self,
+        config: &RunConfig,
+        prepared: &Prepared,
+        shutdown: &Shutdown,
+        watcher: &Watcher,
+    ) -> Session {
+        Session::new(
+            Source::Queue(Arc::clone(&self.queue)),
+            Arc::clone(&self.store),
+            self.folder.clone(),
+            predictions(config.predictions),
+            prepared.common.clone(),
+            shutdown.clone(),
+            watcher.clone(),
+        )
+    }
+
+    /// Runs `work` beside the worker, then lets the worker finish what is under way.
+    pub(crate) async fn with_worker<T>(
+        &self,
+        shutdown: &Shutdown,
+        work: impl Future<Output = Result<T, Halt>>,
+    ) -> Result<T, Halt> {
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(Arc::clone(&self.worker).run(shutdown.clone()));
+        let outcome = work.await;
+        shutdown.drain.cancel();
+        if tokio::time::timeout(DRAIN_MAX, tasks.join_next())
+            .await
+            .is_err()
+        {
+            shutdown.now.cancel();
+            while tasks.join_next().await.is_some() {}
+        }
+        outcome
+    }
+}
+
+/// Trains a skill; answers that are in the store are not asked for again.
+pub(crate) async fn run_training(
+    local: &Local,
+    config: &RunConfig,
+    prepared: &Prepared,
+    shutdown: &Shutdown,
+    watcher: &Watcher,
+) -> Result<Ending, Halt> {
+    let session = local.session(config, prepared, shutdown, watcher);
+    let log = Log::new(
+        Arc::clone(&local.store),
+        prepared.common.run.clone(),
+        watcher.clone(),
+    );
+    let timings = Timings::default();
+    write_status(&local.folder, "running", None)?;
+    let outcome = local
+        .with_worker(shutdown, async {
+            local
+                .store
+                .put_blobs(prepared.blobs.clone())
+                .await
+                .map_err(Halt::infrastructure)?;
+            train(
+                &prepared.plan,
+                &prepared.config,
+                &session,
+                &local.folder,
+                &log,
+                &timings,
+            )
+            .await
+        })
+        .await;
+    local.folder.json("timings.json", &timings.to_json())?;
+    match &outcome {
+        Ok(ending) => write_status(&local.folder, ending.state.words(), None)?,
+        Err(halt) => write_status(&local.folder, word(halt), Some(&halt.to_string()))?,
+    }
+    outcome
+}
+
+/// Writes what `runs` shows of a run: not part of its result.
+fn write_status(folder: &RunFolder, state: &str, cause: Option<&str>) -> Result<(), Halt> {
+    let path = folder.private().join("status.json");
+    let value =
+        json!({"state": state, "cause": cause, "at_unix_ms": unix_ms(), "pid": std::process::id()});
+    files::write_atomic(&path, value.to_string().as_bytes())?;
+    Ok(())
+}
+
+fn word(halt: &Halt) -> &'static str {
+    match halt {
+        Halt::Paused(..) => "paused",
+        Halt::Interrupted => "interrupted",
+        Halt::Failed(_) => "failed",
+    }
+}
+
+/// Says in words how two configurations of one folder differ.
+fn difference(
+    known: &serde_json::Map<String, serde_json::Value>,
+    new: &serde_json::Map<String, serde_json::Value>,
+) -> Option<String> {
+    let differences = skillopt_config::differs(known, new);
+    let words: Vec<String> = differences
+        .iter()
+        .take(3)
+        .map(|(key, old, new)| format!("`{key}` is {old} there, {new} here"))
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+fn predictions(kept: Kept) -> fn(&str) -> Predictions {
+    const fn all(_: &str) -> Predictions {
+        Predictions::Write
+    }
+    fn train_only(stage: &str) -> Predictions {
+        if stage.ends_with("/rollout") {
+            Predictions::Write
+        } else {
+            Predictions::Skip
+        }
+    }
+    const fn none(_: &str) -> Predictions {
+        Predictions::Skip
+    }
+    match kept {
+        Kept::All => all,
+        Kept::Train => train_only,
+        Kept::None => none,
+    }
+}

@@ -1,0 +1,272 @@
+//! Reads what a user names: the skill to start from, prompt overrides.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use skillopt_core::skill::Folder;
+use skillopt_core::skill::folder::{DOCUMENT, FolderError};
+use skillopt_core::stages::prompts;
+use skillopt_core::text;
+use skillopt_core::update_mode::UnknownName;
+use skillopt_runtime::files::{self, FileError};
+
+/// Largest `SKILL.md`, in bytes. A skill is read by a model in every call; a hundredth of this is
+/// a long one.
+pub const SKILL_BYTES_MAX: u64 = 1 << 20;
+/// Largest skill folder, in bytes, all files together.
+pub const FOLDER_BYTES_MAX: u64 = 16 << 20;
+/// Most files of a skill folder.
+pub const FOLDER_FILES_MAX: usize = 1_000;
+
+/// Why an input cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// It cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// There is no such skill.
+    #[error("the skill `{}` does not exist; check `env.skill_init`, or set `env.allow_missing_skill_init: true` to start blank", .0.display())]
+    MissingSkill(PathBuf),
+    /// A folder without a document.
+    #[error("the skill folder `{}` has no `{DOCUMENT}`", .0.display())]
+    NoDocument(PathBuf),
+    /// Not text.
+    #[error("`{}` is not UTF-8 text (byte {at}); a skill is a Markdown file", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// Offset of the first bad byte.
+        at: usize,
+    },
+    /// Too large.
+    #[error("`{}` is too large: {what}", path.display())]
+    TooLarge {
+        /// The file or folder.
+        path: PathBuf,
+        /// Size and limit.
+        what: String,
+    },
+    /// A name inside a skill folder that could not be written back everywhere.
+    #[error(transparent)]
+    Name(#[from] FolderError),
+    /// A prompt file that replaces nothing.
+    #[error("`{}`: {source}", path.display())]
+    Prompt {
+        /// The file.
+        path: PathBuf,
+        /// The nearest name.
+        source: UnknownName,
+    },
+}
+
+/// Reads a skill: a Markdown file, or a folder with `SKILL.md` and what it brings. An empty path
+/// is the blank skill; a missing one is an error unless `allow_missing` (D1).
+///
+/// # Errors
+/// See [`InputError`].
+pub fn skill(path: &str, allow_missing: bool) -> Result<Folder, InputError> {
+    if path.trim().is_empty() {
+        return Ok(Folder::default());
+    }
+    let path = Path::new(path);
+    if !path.exists() {
+        if allow_missing {
+            return Ok(Folder::default());
+        }
+        return Err(InputError::MissingSkill(path.to_owned()));
+    }
+    if path.is_dir() {
+        folder(path)
+    } else {
+        Ok(Folder::of_document(document(path)?))
+    }
+}
+
+fn document(path: &Path) -> Result<String, InputError> {
+    let size = std::fs::metadata(path)
+        .map_err(|e| FileError::new("read", path, e))?
+        .len();
+    if size > SKILL_BYTES_MAX {
+        let what = format!("{size} bytes, the limit for a skill is {SKILL_BYTES_MAX}");
+        return Err(InputError::TooLarge {
+            path: path.to_owned(),
+            what,
+        });
+    }
+    let bytes = files::read_limited(path, SKILL_BYTES_MAX)?;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let not_text = |at| InputError::NotText {
+        path: path.to_owned(),
+        at,
+    };
+    let document = std::str::from_utf8(bytes).map_err(|e| not_text(e.valid_up_to()))?;
+    if let Some(at) = document.find('\0') {
+        return Err(not_text(at));
+    }
+    Ok(text::universal_newlines(document))
+}
+
+fn folder(root: &Path) -> Result<Folder, InputError> {
+    let path = root.join(DOCUMENT);
+    if !path.is_file() {
+        return Err(InputError::NoDocument(root.to_owned()));
+    }
+    let mut folder = Folder::of_document(document(&path)?);
+    let mut total = 0;
+    for path in list(root)? {
+        if path == root.join(DOCUMENT) {
+            continue;
+        }
+        let bytes = files::read_limited(&path, FOLDER_BYTES_MAX)?;
+        total += bytes.len() as u64;
+        if total > FOLDER_BYTES_MAX {
+            let what = format!("more than {FOLDER_BYTES_MAX} bytes in all");
+            return Err(InputError::TooLarge {
+                path: root.to_owned(),
+                what,
+            });
+        }
+        let name = path.strip_prefix(root).unwrap_or(&path);
+        let parts: Vec<String> = name
+            .components()
+            .map(|c| c.as_os_str().to_string_lossy().into_owned())
+            .collect();
+        folder.insert(&parts.join("/"), bytes)?;
+    }
+    Ok(folder)
+}
+
+/// Lists the files below a folder in name order; hidden ones and links are left out.
+fn list(root: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let error = |e| FileError::new("read", &folder, e);
+        for entry in std::fs::read_dir(&folder).map_err(error)? {
+            let entry = entry.map_err(error)?;
+            let kind = entry.file_type().map_err(error)?;
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+            if files.len() > FOLDER_FILES_MAX {
+                let what = format!("more than {FOLDER_FILES_MAX} files");
+                return Err(InputError::TooLarge {
+                    path: root.to_owned(),
+                    what,
+                });
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads prompt overrides: `DIR/<name>.md`, and `DIR/<benchmark>/<name>.md`, which win. An empty
+/// path overrides nothing.
+///
+/// # Errors
+/// See [`InputError`]; a file whose name replaces nothing is an error that names the nearest.
+pub fn prompts(dir: &str, benchmark: &str) -> Result<prompts::Set, InputError> {
+    if dir.trim().is_empty() {
+        return Ok(prompts::Set::default());
+    }
+    let dir = Path::new(dir);
+    let general = templates(dir)?;
+    let own_dir = dir.join(benchmark);
+    let own = if own_dir.is_dir() {
+        templates(&own_dir)?
+    } else {
+        BTreeMap::new()
+    };
+    prompts::Set::with_overrides(&own, &general).map_err(|source| InputError::Prompt {
+        path: dir.to_owned(),
+        source,
+    })
+}
+
+fn templates(dir: &Path) -> Result<BTreeMap<String, String>, InputError> {
+    let error = |e| FileError::new("read", dir, e);
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).map_err(error)? {
+        let path = entry.map_err(error)?.path();
+        if path.extension().is_some_and(|e| e == "md")
+            && let Some(name) = path.file_stem().and_then(|s| s.to_str())
+        {
+            found.insert(name.to_owned(), document(&path)?);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("skill.md");
+        std::fs::write(&path, bytes).unwrap();
+        let seen = match skill(path.to_str().unwrap(), false) {
+            Ok(folder) => folder.document,
+            Err(e) => e.to_string(),
+        };
+        assert!(seen.contains(expected), "{seen}");
+    }
+
+    #[test]
+    fn a_skill_is_text_of_a_sane_size() {
+        check(b"\xef\xbb\xbf# A\r\n\rb\n", "# A\n\nb\n");
+        check(b"", "");
+        check(b"# A\n\xff\xfe", "byte 4");
+        check(b"MZ\0\0", "not UTF-8 text");
+        check(&vec![b'a'; (SKILL_BYTES_MAX + 1) as usize], "too large");
+    }
+
+    #[test]
+    fn a_missing_skill_is_an_error_unless_allowed() {
+        assert!(
+            skill("no/such/skill.md", false)
+                .unwrap_err()
+                .to_string()
+                .contains("no/such/skill.md")
+        );
+        assert_eq!(skill("no/such/skill.md", true).unwrap(), Folder::default());
+        assert_eq!(skill(" ", false).unwrap(), Folder::default());
+    }
+
+    #[test]
+    fn a_folder_brings_its_files_and_must_have_a_document() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap().to_owned();
+        assert!(matches!(
+            skill(&path, false),
+            Err(InputError::NoDocument(_))
+        ));
+        std::fs::write(dir.path().join("SKILL.md"), "# A\n").unwrap();
+        std::fs::create_dir(dir.path().join("scripts")).unwrap();
+        std::fs::write(dir.path().join("scripts/run.py"), "print(1)\n").unwrap();
+        std::fs::write(dir.path().join(".DS_Store"), "x").unwrap();
+        let folder = skill(&path, false).unwrap();
+        assert_eq!(folder.document, "# A\n");
+        assert_eq!(
+            folder.files().keys().collect::<Vec<_>>(),
+            ["scripts/run.py"]
+        );
+    }
+
+    #[test]
+    fn prompt_overrides_must_replace_something() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("rankin.md"), "x").unwrap();
+        let error = prompts(dir.path().to_str().unwrap(), "searchqa")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("ranking"), "{error}");
+    }
+}

@@ -1,0 +1,215 @@
+//! From a checked configuration to a run: data, skill, prompts, model profiles, identity.
+//!
+//! Everything that can be wrong shows itself here, before a model is called.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use skillopt_benchmarks::{Benchmark as _, LoadArgs, LoadError, Suite, registry};
+use skillopt_config::{Role, RunConfig, Scope};
+use skillopt_core::Hash;
+use skillopt_core::job::{Limits, Profile};
+use skillopt_queue::{Lane, RunId};
+
+use crate::inputs::{self, InputError};
+use crate::sample::Samples;
+use crate::session::Common;
+use crate::train::{Plan, PlanError};
+
+/// Why a run cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] LoadError),
+    /// The skill or the prompts.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Configuration and data contradict each other.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A value that cannot be written down.
+    #[error("cannot describe the run: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+/// A run that is ready to go.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What the loop is told.
+    pub plan: Plan,
+    /// The configuration as it is written down, without secrets.
+    pub config: Map<String, Value>,
+    /// What decides the run's result, for [`crate::folder::RunFolder::claim`].
+    pub facts: Map<String, Value>,
+    /// What all its jobs share.
+    pub common: Common,
+    /// The target's and the optimizer's profile.
+    pub profiles: [Profile; 2],
+    /// Blobs that its jobs name, apart from items, skills and prompts.
+    pub blobs: Vec<Bytes>,
+    /// What people call the benchmark.
+    pub title: String,
+}
+
+/// Loads everything a run needs.
+///
+/// # Errors
+/// See [`PrepareError`]; nothing was written except a ratio split.
+pub fn prepare(config: &RunConfig, lane: &str) -> Result<Prepared, PrepareError> {
+    let benchmark = registry::find(&config.env)?;
+    let suite = benchmark.load(&load_args(config))?;
+    let initial = inputs::skill(&config.skill_init, config.allow_missing_skill_init)?;
+    let prompts = inputs::prompts(&config.prompts_dir, benchmark.name())?;
+    let samples = Samples::new(suite.splits);
+    let mut plan = Plan::new(config, samples, initial, prompts)?;
+    plan.failure_types.clone_from(&suite.failure_categories);
+    plan.task_types.clone_from(&suite.task_types);
+    let shell = Suite {
+        splits: skillopt_benchmarks::Splits::default(),
+        ..suite
+    };
+    describe(
+        config,
+        plan,
+        &shell,
+        benchmark.name(),
+        benchmark.version(),
+        lane,
+    )
+}
+
+fn describe(
+    config: &RunConfig,
+    plan: Plan,
+    suite: &Suite,
+    benchmark: &str,
+    benchmark_version: &str,
+    lane: &str,
+) -> Result<Prepared, PrepareError> {
+    let profiles = [
+        profile(config, Role::Target),
+        profile(config, Role::Optimizer),
+    ];
+    let settings = Bytes::from(serde_json::to_vec(&suite.settings)?);
+    let target = Bytes::from(serde_json::to_vec(&profiles[0])?);
+    let optimizer = Bytes::from(serde_json::to_vec(&profiles[1])?);
+    let sizes = skillopt_config::Sizes::derive(config, plan.samples.train.len()).ok();
+    let written = skillopt_config::to_config_json(config, sizes.as_ref());
+    let facts: Map<String, Value> = written
+        .iter()
+        .filter(|(k, _)| skillopt_config::changes_results(k))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    // Prompts, items and the skill are files; the run is named by their content.
+    let prompts: Vec<u8> = serde_json::to_vec(&plan.prompts.overrides())?;
+    let facts_bytes = serde_json::to_vec(&facts)?;
+    let run = Hash::of_parts([
+        facts_bytes.as_slice(),
+        plan.samples.hash().as_bytes(),
+        plan.initial.hash().as_bytes(),
+        &prompts,
+        &settings,
+        benchmark.as_bytes(),
+        benchmark_version.as_bytes(),
+    ])
+    .short();
+    let common = Common {
+        scope: match config.scope {
+            Scope::Shared => String::new(),
+            Scope::Run | Scope::Fresh => run.clone(),
+        },
+        run: RunId::new(&run),
+        lane: Lane::new(lane),
+        benchmark: benchmark.to_owned(),
+        benchmark_version: benchmark_version.to_owned(),
+        settings: Hash::of(&settings),
+        target: Hash::of(&target),
+        optimizer: Hash::of(&optimizer),
+        rollout_limits: limits(config, config.exec_timeout),
+        chat_limits: limits(config, config.optimizer_timeout),
+        slots: config.slot_count(),
+    };
+    Ok(Prepared {
+        plan,
+        config: written,
+        facts,
+        common,
+        profiles,
+        blobs: vec![settings, target, optimizer],
+        title: suite.title.clone(),
+    })
+}
+
+fn limits(config: &RunConfig, timeout_s: f64) -> Limits {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be 0.001 to 86400"
+    )]
+    let call_timeout_ms = (timeout_s * 1_000.0).ceil() as u64;
+    Limits {
+        call_timeout_ms,
+        attempts: config.retry_attempts,
+        retry_base_ms: config.retry_base_ms,
+        retry_cap_ms: config.retry_cap_ms,
+    }
+}
+
+fn profile(config: &RunConfig, role: Role) -> Profile {
+    let (backend, model) = match role {
+        Role::Target => (&config.target_backend, &config.target_model),
+        Role::Optimizer => (&config.optimizer_backend, &config.optimizer_model),
+    };
+    let mut profile = Profile {
+        role: role.as_str().to_owned(),
+        backend: backend.clone(),
+        model: model.clone(),
+        endpoint: String::new(),
+        temperature: None,
+        max_tokens: 0,
+        reasoning_effort: config.reasoning_effort.as_str().to_owned(),
+        settings: Map::new(),
+    };
+    match backend.as_str() {
+        "openai_compatible" => {
+            let server = config.backends.openai_compatible(role);
+            profile.endpoint = server.base_url;
+            profile.temperature = server.temperature;
+            profile.max_tokens = server.max_tokens;
+            // Not part of this dialect, so it must not tell two equal calls apart.
+            profile.reasoning_effort.clear();
+        }
+        "simulated" => {
+            profile.settings.clone_from(&config.sim);
+            profile.reasoning_effort.clear();
+        }
+        _ => {}
+    }
+    profile
+}
+
+fn load_args(config: &RunConfig) -> LoadArgs {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be 0.001 to 86400"
+    )]
+    let exec_timeout = config.exec_timeout.ceil() as u64;
+    LoadArgs {
+        split_mode: config.split_mode.as_str().to_owned(),
+        split_dir: config.split_dir.clone(),
+        data_path: config.data_path.clone(),
+        split_ratio: config.split_ratio.clone(),
+        split_seed: i64::try_from(config.split_seed).unwrap_or(i64::MAX),
+        seed: i64::try_from(config.seed).unwrap_or(i64::MAX),
+        limit: config.limit,
+        split_output_dir: config.split_output_dir.clone(),
+        out_root: config.out_root.clone().into(),
+        max_turns: config
+            .max_turns
+            .map_or(1, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        max_completion_tokens: config.max_completion_tokens,
+        exec_timeout,
+        extra: config.env_extra.clone(),
+    }
+}
