@@ -9,6 +9,13 @@ fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let path = args.next().unwrap_or_default();
     let sets: Vec<String> = args.collect();
+    if path == "simdata" {
+        let sizes = skillopt_sim::Sizes { train: 200, val: 100, test: 100 };
+        return match skillopt_sim::generate(std::path::Path::new(&sets[0]), 42, sizes) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     match go(&path, &sets) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
