@@ -5,8 +5,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use skillopt_runtime::clock::unix_ms;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -69,12 +70,9 @@ impl SystemClock {
     /// Starts at the machine's present time.
     #[must_use]
     pub fn new() -> Self {
-        let since_1970 = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         Self {
             origin: Instant::now(),
-            origin_ms: to_ms(since_1970),
+            origin_ms: unix_ms(),
         }
     }
 }

@@ -70,7 +70,8 @@ impl Permit<'_> {
         match self {
             Self::Sqlite(permit) => permit.send(commit),
             Self::Memory(store) => {
-                (commit.then)(Ok(store.insert_result(commit.key, commit.result)))
+                let is_first = store.insert_result(commit.key, commit.result);
+                (commit.then)(Ok(is_first));
             }
         }
     }

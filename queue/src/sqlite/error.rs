@@ -8,6 +8,10 @@ use crate::store::Error;
 pub(super) fn translate(place: &str, error: &rusqlite::Error) -> Error {
     let place = place.to_owned();
     let detail = error.to_string();
+    if let rusqlite::Error::InvalidColumnType(..) = error {
+        // A value of another kind than we ever write.
+        return Error::Corrupt { place, detail };
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::Full { place },
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Error::ReadOnly { place },
