@@ -15,7 +15,6 @@ mod keys;
 pub mod latency;
 pub mod markers;
 pub mod model;
-mod nearest;
 pub mod replies;
 pub mod server;
 pub mod settings;

@@ -4,12 +4,12 @@
 mod table;
 
 use serde_json::{Map, Value};
+use skillopt_core::nearest;
 
 pub use table::{SETTINGS, Setting};
 
 use crate::faults::Chances;
 use crate::latency::Latency;
-use crate::nearest::nearest;
 
 /// What the content of replies depends on, besides the call itself (chapter 3).
 #[derive(Clone, Debug, PartialEq)]
@@ -105,12 +105,12 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// No setting has this name.
-    #[error("setting `{name}` is unknown; did you mean `{nearest}`?")]
+    #[error("setting `{name}` is unknown{hint}")]
     Unknown {
         /// What was asked for.
         name: String,
-        /// The most similar name.
-        nearest: &'static str,
+        /// The nearest name, or all of them.
+        hint: String,
     },
     /// The value does not fit.
     #[error("setting `{name}` cannot be `{value}`; expected {expected}")]
@@ -211,8 +211,16 @@ fn find(name: &str) -> Result<&'static Setting, SettingError> {
         .find(|setting| setting.name == name)
         .ok_or_else(|| SettingError::Unknown {
             name: name.chars().take(80).collect(),
-            nearest: nearest(name, SETTINGS.iter().map(|s| s.name)).unwrap_or("seed"),
+            hint: hint(name),
         })
+}
+
+fn hint(name: &str) -> String {
+    let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+    match nearest::hint(name, &names) {
+        hint if hint.is_empty() => format!("; expected one of {}", names.join(", ")),
+        hint => hint,
+    }
 }
 
 #[cfg(test)]

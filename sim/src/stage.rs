@@ -3,8 +3,8 @@
 
 use memchr::memmem;
 use serde::Serialize;
+use skillopt_core::nearest;
 
-use crate::nearest::nearest;
 use crate::world::TAG_START;
 
 /// A stage of training.
@@ -118,12 +118,12 @@ impl Stage {
 
 /// A stage that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stage `{name}` is unknown; did you mean `{nearest}`?")]
+#[error("stage `{name}` is unknown{hint}")]
 pub struct UnknownStage {
     /// What was asked for.
     pub name: String,
-    /// The stage with the most similar name.
-    pub nearest: &'static str,
+    /// The nearest name, or all of them.
+    pub hint: String,
 }
 
 impl std::str::FromStr for Stage {
@@ -135,8 +135,16 @@ impl std::str::FromStr for Stage {
             .find(|stage| stage.as_str() == name)
             .ok_or_else(|| UnknownStage {
                 name: name.chars().take(80).collect(),
-                nearest: nearest(name, Self::ALL.map(Self::as_str)).unwrap_or("target"),
+                hint: hint(name),
             })
+    }
+}
+
+fn hint(name: &str) -> String {
+    let names = Stage::ALL.map(Stage::as_str);
+    match nearest::hint(name, &names) {
+        hint if hint.is_empty() => format!("; expected one of {}", names.join(", ")),
+        hint => hint,
     }
 }
 
@@ -232,7 +240,10 @@ mod tests {
             assert_eq!(serde_json::json!(stage), stage.as_str());
         }
         let error = "analyst_eror".parse::<Stage>().unwrap_err();
-        assert_eq!(error.nearest, "analyst_error");
+        let expected = "stage `analyst_eror` is unknown; did you mean `analyst_error`?";
+        assert_eq!(error.to_string(), expected);
+        let error = "x".parse::<Stage>().unwrap_err().to_string();
+        assert!(error.contains("expected one of target, "), "{error}");
     }
 
     #[test]
