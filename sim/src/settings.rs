@@ -4,7 +4,7 @@
 mod table;
 
 use serde_json::{Map, Value};
-use skillopt_core::nearest;
+use skillopt_core::suggest::nearest;
 
 pub use table::{SETTINGS, Setting};
 
@@ -217,10 +217,10 @@ fn find(name: &str) -> Result<&'static Setting, SettingError> {
 
 fn hint(name: &str) -> String {
     let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-    match nearest::hint(name, &names) {
-        hint if hint.is_empty() => format!("; expected one of {}", names.join(", ")),
-        hint => hint,
-    }
+    nearest(name, names.iter().copied()).map_or_else(
+        || format!("; expected one of {}", names.join(", ")),
+        |near| format!("; did you mean `{near}`?"),
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use memchr::memmem;
 use serde::Serialize;
-use skillopt_core::nearest;
+use skillopt_core::suggest::nearest;
 
 use crate::world::TAG_START;
 
@@ -142,10 +142,10 @@ impl std::str::FromStr for Stage {
 
 fn hint(name: &str) -> String {
     let names = Stage::ALL.map(Stage::as_str);
-    match nearest::hint(name, &names) {
-        hint if hint.is_empty() => format!("; expected one of {}", names.join(", ")),
-        hint => hint,
-    }
+    nearest(name, names.iter().copied()).map_or_else(
+        || format!("; expected one of {}", names.join(", ")),
+        |near| format!("; did you mean `{near}`?"),
+    )
 }
 
 /// What an optimizer call is asked to propose.
@@ -244,6 +244,40 @@ mod tests {
         assert_eq!(error.to_string(), expected);
         let error = "x".parse::<Stage>().unwrap_err().to_string();
         assert!(error.contains("expected one of target, "), "{error}");
+    }
+
+    #[test]
+    fn the_built_in_prompts_are_recognised() {
+        use Stage::*;
+        let prompts = skillopt_core::stages::prompts::Set::default();
+        let check = |name: &str, expected: Stage| {
+            for (suffix, mode) in [
+                ("", Mode::Patch),
+                ("_suggestions", Mode::Suggestions),
+                ("_full_rewrite", Mode::FullRewrite),
+            ] {
+                let sys = prompts.get(&format!("{name}{suffix}"));
+                if sys.is_empty() {
+                    continue;
+                }
+                assert_eq!(Stage::recognise(sys, ""), expected, "{name}{suffix}");
+                let has_mode = !matches!(
+                    name,
+                    "rewrite" | "rate" | "slow_update" | "meta_skill" | "ranking"
+                );
+                assert!(!has_mode || Mode::of(sys) == mode, "{name}{suffix}");
+            }
+        };
+        check("analyst_error", AnalystError);
+        check("analyst_success", AnalystSuccess);
+        check("merge_failure", MergeFailure);
+        check("merge_success", MergeSuccess);
+        check("merge_final", MergeFinal);
+        check("ranking", Ranking);
+        check("rate", LrAutonomous);
+        check("slow_update", SlowUpdate);
+        check("meta_skill", MetaSkill);
+        check("rewrite", Rewrite);
     }
 
     #[test]
