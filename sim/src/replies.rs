@@ -81,4 +81,6 @@ fn number_after(text: &str, name: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
+mod contract_tests;
+#[cfg(test)]
 mod tests;
