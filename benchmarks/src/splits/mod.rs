@@ -60,3 +60,6 @@ impl Splits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
