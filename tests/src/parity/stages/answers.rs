@@ -97,7 +97,6 @@ pub(super) fn ranking(input: &Value) -> Outcome {
     }))
 }
 
-#[expect(reason = "one signature for all counterparts")]
 pub(super) fn coerce(input: &Value) -> Outcome {
     Ok(json!({"value": skillopt_core::rate::coerce(&input["value"])}))
 }
@@ -146,7 +145,6 @@ pub(super) fn rewrite(input: &Value) -> Outcome {
     Ok(json!({"result": result, "calls": [call]}))
 }
 
-#[expect(reason = "one signature for all counterparts")]
 pub(super) fn slow_update(input: &Value) -> Outcome {
     let written = slow_update::parse(answer(&input["optimizer_response"]).as_deref());
     let result =
@@ -154,7 +152,6 @@ pub(super) fn slow_update(input: &Value) -> Outcome {
     Ok(json!({"result": result}))
 }
 
-#[expect(reason = "one signature for all counterparts")]
 pub(super) fn meta_skill(input: &Value) -> Outcome {
     let written = meta_skill::parse(answer(&input["optimizer_response"]).as_deref());
     let result =

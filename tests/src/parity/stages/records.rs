@@ -33,7 +33,6 @@ pub(super) fn groups(input: &Value) -> Outcome {
     Ok(json!({"groups": groups}))
 }
 
-#[expect(reason = "one signature for all counterparts")]
 pub(super) fn conversation(input: &Value) -> Outcome {
     Ok(json!({"text": trajectory::conversation(list(&input["conversation"]))}))
 }
@@ -67,7 +66,6 @@ pub(super) fn filter_pairs(input: &Value) -> Outcome {
     Ok(json!({"ids": ids}))
 }
 
-#[expect(reason = "one signature for all counterparts")]
 pub(super) fn safe_id(input: &Value) -> Outcome {
     Ok(json!({"value": pairs::safe_id(input["value"].as_str().unwrap_or_default())}))
 }
@@ -100,7 +98,6 @@ pub(super) fn failure_patterns(case: &Value) -> Outcome {
     Ok(json!({"patterns": patterns}))
 }
 
-#[expect(reason = "one signature for all counterparts")]
 pub(super) fn buckets(input: &Value) -> Outcome {
     let types: Vec<&str> = list(&input["task_types"])
         .iter()
