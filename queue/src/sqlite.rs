@@ -35,7 +35,7 @@ use crate::store::{BLOB_BYTES_MAX, EVENT_BYTES_MAX, Error, RESULT_BYTES_MAX, Sto
 /// Writes that may wait for the writer; whoever comes later waits with their write in hand.
 const WRITES_WAITING_MAX: usize = 4_096;
 /// Values read before other tasks get a turn.
-const READ_CHUNK: usize = 64;
+const READ_CHUNK: usize = 128;
 
 /// What can be chosen about a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,12 +140,7 @@ impl SqliteStore {
             if i > 0 {
                 tokio::task::yield_now().await;
             }
-            self.read(|reader| {
-                for key in chunk {
-                    values.push(read(reader, key)?);
-                }
-                Ok(())
-            })?;
+            self.read(|reader| reader.together(chunk, &read, &mut values))?;
         }
         Ok(values)
     }

@@ -21,6 +21,22 @@ impl Reader {
         Self { connection, place }
     }
 
+    /// Reads several values in one transaction: the pages that the writer has changed are fetched
+    /// anew once, not once per value.
+    pub(super) fn together<K, V>(
+        &self,
+        keys: &[K],
+        read: impl Fn(&Self, &K) -> Result<V, Error>,
+        values: &mut Vec<V>,
+    ) -> Result<(), Error> {
+        let begun = self.connection.unchecked_transaction();
+        let _transaction = begun.map_err(|e| translate(&self.place, &e))?;
+        for key in keys {
+            values.push(read(self, key)?);
+        }
+        Ok(())
+    }
+
     pub(super) fn blob(&self, hash: &Hash) -> Result<Option<Bytes>, Error> {
         let found = self.value("SELECT content FROM blobs WHERE hash = ?1", hash)?;
         if let Some(content) = &found
