@@ -17,6 +17,9 @@ mod reflect;
 mod state;
 mod tokens;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use futures_util::future::{OptionFuture, try_join};
@@ -155,6 +158,7 @@ pub async fn train<J: Jobs>(
     let optimizer = Optimizer {
         jobs,
         reask: plan.reask_unusable,
+        answers: plan.answers,
     };
     let run = Run {
         plan,

@@ -191,6 +191,9 @@ impl<J: Jobs> Run<'_, J> {
             // Best and the current score stay: this text was not measured (D3, D40).
             SlowUpdate::Forced => Action::ForceAccept,
             SlowUpdate::Gated => {
+                if self.plan.remeasure_stale && state.is_stale() {
+                    self.remeasure(state, &folder, last.step, tokens).await?;
+                }
                 let stage = format!("{folder}/selection_eval");
                 let score = self
                     .measure(&state.measured, &candidate, &stage, tokens)

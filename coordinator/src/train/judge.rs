@@ -136,7 +136,8 @@ impl<J: Jobs> Run<'_, J> {
         tokens: &Tokens,
     ) -> Result<&'static str, Halt> {
         if self.plan.remeasure_stale && state.is_stale() {
-            self.remeasure(state, at, tokens).await?;
+            let made = at.step.saturating_sub(1);
+            self.remeasure(state, &at.folder(), made, tokens).await?;
         }
         let stage = format!("{}/selection_eval", at.folder());
         let score = self
@@ -171,16 +172,29 @@ impl<J: Jobs> Run<'_, J> {
     }
 
     /// Measures the incumbent's present text, so that the comparison is between two texts that
-    /// were both measured (D40).
-    async fn remeasure(&self, state: &mut State, at: StepAt, tokens: &Tokens) -> Result<(), Halt> {
-        let stage = format!("{}/incumbent_eval", at.folder());
+    /// were both measured (D40). The text came about at the end of step `made`.
+    pub(super) async fn remeasure(
+        &self,
+        state: &mut State,
+        folder: &str,
+        made: u64,
+        tokens: &Tokens,
+    ) -> Result<(), Halt> {
+        let stage = format!("{folder}/incumbent_eval");
         let score = self
             .measure(&state.measured, &state.current, &stage, tokens)
             .await?;
         state.measured.insert(state.current.hash_short(), score);
-        if let Some(standing) = &mut state.standing {
-            standing.current = Arc::clone(&state.current);
-            standing.current_score = self.plan.scoring.gate_score(score, &state.current.document);
+        let standing = state.standing.as_mut().ok_or_else(no_baseline)?;
+        let gate_score = self.plan.scoring.gate_score(score, &state.current.document);
+        standing.current = Arc::clone(&state.current);
+        standing.current_score = gate_score;
+        // Guidance or notes that come later may spoil this text, so it is kept if it is the best.
+        if gate_score.is_finite() && gate_score > standing.best_score {
+            standing.best = Arc::clone(&state.current);
+            standing.best_score = gate_score;
+            standing.best_step = Origin::Step(made);
+            state.best_origin.clone_from(&state.current_origin);
         }
         Ok(())
     }
@@ -214,16 +228,13 @@ impl<J: Jobs> Run<'_, J> {
             "n_appendix_notes_added".into(),
             after.len().saturating_sub(before).into(),
         );
-        if skill_aware.consolidate_above > 0 && after.len() > skill_aware.consolidate_above {
-            let count = after.len();
-            if let Some(fewer) = self.consolidate(&after, tokens).await? {
-                document = appendix::replace(&document, &fewer);
-                after = appendix::notes(&document);
-                record.insert(
-                    "n_appendix_notes_consolidated".into(),
-                    count.saturating_sub(after.len()).into(),
-                );
-            }
+        let is_long =
+            skill_aware.consolidate_above > 0 && after.len() > skill_aware.consolidate_above;
+        if is_long && let Some(fewer) = self.consolidate(&after, tokens).await? {
+            document = appendix::replace(&document, &fewer);
+            after = appendix::notes(&document);
+            // The number of notes that the call left, not of those that it saved.
+            record.insert("n_appendix_notes_consolidated".into(), after.len().into());
         }
         record.insert("n_appendix_notes_total".into(), after.len().into());
         state.current = Arc::new(state.current.with_document(document));

@@ -1,6 +1,7 @@
 //! Calls of the optimizer model: one stage each, asked once more when the answer is unusable.
 
 use skillopt_core::job::{Answer, Prompt};
+use skillopt_core::stages::{AnswerMode, ask_again};
 
 use super::tokens::Tokens;
 use crate::halt::Halt;
@@ -10,12 +11,14 @@ use crate::jobs::{ChatAsk, Jobs};
 pub(super) struct Optimizer<'a, J> {
     pub(super) jobs: &'a J,
     pub(super) reask: bool,
+    pub(super) answers: AnswerMode,
 }
 
 /// A call to make.
 pub(super) struct Call {
     pub(super) stage: &'static str,
     pub(super) prompt: Prompt,
+    /// The stage's own limit; less when answers are bound to a schema.
     pub(super) max_tokens: u32,
     pub(super) reasoning_effort: Option<String>,
 }
@@ -31,11 +34,6 @@ impl Call {
     }
 }
 
-/// What a second try is told (D22). It stands in the system text: some user texts must end as
-/// they do.
-const SECOND_TRY: &str = "\n\nYour last answer to this could not be read: it was empty or not the JSON asked for. \
-Answer again, with the JSON object alone and nothing around it.\n";
-
 impl<J: Jobs> Optimizer<'_, J> {
     /// Makes a call and reads its answer; `parse` gets `None` when the model gave none, and
     /// returns the stage's fallback then.
@@ -49,7 +47,7 @@ impl<J: Jobs> Optimizer<'_, J> {
         let ask = |prompt: Prompt| ChatAsk {
             stage: call.stage,
             prompt,
-            max_tokens: call.max_tokens,
+            max_tokens: self.answers.max_tokens(call.max_tokens),
             reasoning_effort: call.reasoning_effort.clone(),
         };
         let first = self.jobs.chat(ask(call.prompt.clone())).await?;
@@ -61,9 +59,7 @@ impl<J: Jobs> Optimizer<'_, J> {
         if is_usable(&parsed) || !self.reask {
             return Ok(parsed);
         }
-        let mut prompt = call.prompt.clone();
-        prompt.system.push_str(SECOND_TRY);
-        let second = self.jobs.chat(ask(prompt)).await?;
+        let second = self.jobs.chat(ask(ask_again(&call.prompt))).await?;
         tokens.add(call.stage, second.usage);
         Ok(match second.answer {
             Answer::Text(text) => parse(Some(&text)),

@@ -129,11 +129,10 @@ impl<J: Jobs> Run<'_, J> {
             patch::items(&merged, mode).len().into(),
         );
         record.insert("n_edits_ranked".into(), items.len().into());
-        let counts: Vec<Value> = items
-            .iter()
-            .map(|i| i.get("support_count").cloned().unwrap_or(Value::Null))
-            .collect();
-        record.insert("support_counts".into(), counts.into());
+        record.insert(
+            "support_counts".into(),
+            patch::support_counts(&ranked, mode).into(),
+        );
         proposal.outcome = self.update(at, shared, &ranked, record).await?;
         proposal.ranked = ranked;
         Ok(())
