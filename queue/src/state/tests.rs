@@ -2,13 +2,15 @@
 //! reach.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use skillopt_core::hash::Hash;
 
 use super::*;
-use crate::message::Priority;
+use crate::message::{Fence, Priority, Ticket, Want};
+use crate::queue::Failure;
 
 const TTL: Duration = Duration::from_millis(10);
 
