@@ -1,55 +1,53 @@
-//! Generators and checks in Rust instead of scripts: `cargo xtask help`.
+//! The commands of people who work on this repository, in Rust instead of scripts:
+//! `cargo xtask help`.
+//!
+//! This program depends on none of our crates, so that it is built in seconds; each command starts
+//! what it needs.
+
+mod cargo;
+mod check;
+mod generate;
+mod parity;
+mod prerequisites;
+mod steps;
+mod test;
 
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    match args.first().map(String::as_str) {
-        Some("parity") => parity(args.get(1).map(String::as_str)),
-        _ => {
-            eprintln!("usage: cargo xtask parity [AREA | AREA/FILE]");
-            ExitCode::from(2)
-        }
-    }
+use clap::{Parser, Subcommand};
+
+/// Tests, checks and generators of this repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
 }
 
-/// Runs the golden vectors of an area (or all), or only one file of it.
-fn parity(filter: Option<&str>) -> ExitCode {
-    let (area, file) = match filter.map(|f| f.split_once('/').unwrap_or((f, ""))) {
-        Some((area, file)) => (Some(area), file),
-        None => (None, ""),
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run every test of the workspace: units, golden vectors, end to end, documentation
+    Test,
+    /// Check format, lints, documentation, structure and generated pages
+    Check,
+    /// Write the generated pages anew (docs/configuration.md, docs/exit-codes.md)
+    Generate,
+    /// Run the golden vectors and list the ids that fail
+    Parity(parity::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Args::parse().command {
+        Command::Test => test::run(),
+        Command::Check => check::run(),
+        Command::Generate => generate::run(),
+        Command::Parity(args) => parity::run(&args),
     };
-    let (mut passed, mut failed) = (0, 0);
-    for name in skillopt_tests::parity::AREAS
-        .iter()
-        .filter(|a| area.is_none_or(|want| want == **a))
-    {
-        match skillopt_tests::parity::run_area(name) {
-            Ok(reports) => {
-                for report in reports.iter().filter(|r| r.file.contains(file)) {
-                    passed += report.passed;
-                    failed += report.failed.len();
-                    println!(
-                        "{}: {} passed, {} failed",
-                        report.file,
-                        report.passed,
-                        report.failed.len()
-                    );
-                    for (id, why) in &report.failed {
-                        println!("  {id}: {}", why.chars().take(600).collect::<String>());
-                    }
-                }
-            }
-            Err(error) => {
-                eprintln!("error: {error:#}");
-                return ExitCode::from(2);
-            }
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
         }
-    }
-    println!("{passed} passed, {failed} failed");
-    if failed == 0 && passed > 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
     }
 }
