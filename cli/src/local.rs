@@ -22,10 +22,14 @@ use skillopt_runtime::clock::unix_ms;
 use skillopt_runtime::files;
 use skillopt_worker::{Settings, Worker};
 
+use crate::failure::Failure;
 use crate::models;
 
 /// A run that stops waits this long for calls under way, so that what is paid for is kept.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
+
+/// The file in a run's private folder that says how the run is doing.
+pub(crate) const STATUS: &str = "status.json";
 
 /// The parts of a run in this process.
 pub(crate) struct Local {
@@ -41,7 +45,7 @@ impl Local {
     ///
     /// # Errors
     /// The folder belongs to another run or process, or the place cannot be written.
-    pub(crate) fn open(config: &RunConfig, prepared: &Prepared) -> anyhow::Result<Self> {
+    pub(crate) fn open(config: &RunConfig, prepared: &Prepared) -> Result<Self, Failure> {
         let folder = RunFolder::new(&config.out_root);
         let claim = folder.claim(prepared.common.run.as_str(), &prepared.facts, difference)?;
         let path = if config.store.is_empty() {
@@ -128,7 +132,9 @@ pub(crate) async fn run_training(
         watcher.clone(),
     );
     let timings = Timings::default();
-    write_status(&local.folder, "running", None)?;
+    let write_status =
+        |state: &str, cause: Option<&str>| write_status(&local.folder, &config.store, state, cause);
+    write_status("running", None)?;
     let outcome = local
         .with_worker(shutdown, async {
             local
@@ -149,17 +155,27 @@ pub(crate) async fn run_training(
         .await;
     local.folder.json("timings.json", &timings.to_json())?;
     match &outcome {
-        Ok(ending) => write_status(&local.folder, ending.state.words(), None)?,
-        Err(halt) => write_status(&local.folder, word(halt), Some(&halt.to_string()))?,
+        Ok(ending) => write_status(ending.state.words(), None)?,
+        Err(halt) => write_status(word(halt), Some(&halt.to_string()))?,
     }
     outcome
 }
 
 /// Writes what `runs` shows of a run: not part of its result.
-fn write_status(folder: &RunFolder, state: &str, cause: Option<&str>) -> Result<(), Halt> {
-    let path = folder.private().join("status.json");
-    let value =
-        json!({"state": state, "cause": cause, "at_unix_ms": unix_ms(), "pid": std::process::id()});
+fn write_status(
+    folder: &RunFolder,
+    store: &str,
+    state: &str,
+    cause: Option<&str>,
+) -> Result<(), Halt> {
+    let path = folder.private().join(STATUS);
+    let value = json!({
+        "state": state,
+        "cause": cause,
+        "at_unix_ms": unix_ms(),
+        "pid": std::process::id(),
+        "store": store,
+    });
     files::write_atomic(&path, value.to_string().as_bytes())?;
     Ok(())
 }
@@ -186,7 +202,7 @@ fn difference(
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-fn predictions(kept: Kept) -> fn(&str) -> Predictions {
+pub(crate) fn predictions(kept: Kept) -> fn(&str) -> Predictions {
     const fn all(_: &str) -> Predictions {
         Predictions::Write
     }

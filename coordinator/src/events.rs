@@ -178,10 +178,16 @@ pub async fn read(store: &dyn Store, run: &RunId) -> Result<Vec<Event>, Halt> {
             return Ok(events);
         }
         for bytes in page {
-            let event = serde_json::from_slice(&bytes);
-            events.push(
-                event.map_err(|e| Halt::infrastructure(format!("an event is damaged: {e}")))?,
-            );
+            events.push(decode(&bytes)?);
         }
     }
+}
+
+/// Reads one event as it is stored.
+///
+/// # Errors
+/// It is damaged.
+pub fn decode(bytes: &[u8]) -> Result<Event, Halt> {
+    serde_json::from_slice(bytes)
+        .map_err(|e| Halt::infrastructure(format!("an event is damaged: {e}")))
 }

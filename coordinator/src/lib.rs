@@ -10,6 +10,7 @@ pub mod inputs;
 pub mod jobs;
 pub mod prepare;
 pub mod progress;
+pub mod read_model;
 pub mod sample;
 pub mod session;
 pub mod timings;

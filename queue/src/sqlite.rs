@@ -11,6 +11,7 @@
 
 mod error;
 mod open;
+mod peek;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use skillopt_core::hash::Hash;
 use skillopt_core::job::Key;
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::peek::peek_events;
 use self::read::Reader;
 use self::write::Op;
 use crate::commit::Commit;

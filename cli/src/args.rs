@@ -1,0 +1,255 @@
+//! The command line, as it is typed. Commands turn it into what they do.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config_args::ConfigArgs;
+
+/// Train agent skills the way one trains weights.
+#[derive(Debug, Parser)]
+#[command(
+    name = "skillopt",
+    version,
+    max_term_width = 100,
+    after_help = "Try `skillopt demo` first: it needs no key, no network and no data.",
+    after_long_help = "Examples:\n  \
+        skillopt demo\n  \
+        skillopt train configs/searchqa/default.yaml --out outputs/first\n  \
+        skillopt train my.yaml --set train.batch_size=20 --slots 32\n  \
+        skillopt show outputs/first --step 3\n\n\
+        Data goes to standard output, everything else to standard error."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Global {
+    /// Write JSON, one object per line, to standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Show no progress
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Choose when to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: When,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Train a skill
+    Train(TrainArgs),
+    /// Score a skill without training it
+    Eval(EvalArgs),
+    /// Train on made-up data with a simulated model, to see how it goes
+    Demo(DemoArgs),
+    /// List the runs below a folder
+    Runs(RunsArgs),
+    /// Show scores, decisions, edits and tokens of a run
+    Show(ShowArgs),
+    /// Work every number of a run out again, offline, and say whether it agrees
+    Replay(ReplayArgs),
+    /// Show or check a configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Find out what would keep a run from working
+    Doctor(DoctorArgs),
+    /// Write completions for a shell
+    Completions(CompletionArgs),
+    /// Use the simulated model
+    #[command(subcommand)]
+    Sim(SimCommand),
+    /// Join SearchQA id lists with the public data set's rows
+    MaterializeSearchqa(MaterializeArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    skillopt train configs/searchqa/default.yaml --out outputs/first\n  \
+    skillopt train my.yaml --set train.batch_size=20 env.limit=50\n  \
+    skillopt train my.yaml --edit_budget 8 --slots 64 --json\n\n\
+    The same command goes on where a run was stopped; no answered call is made twice.\n\
+    Every key of the configuration has a flag of its own name; `docs/configuration.md` explains them.")]
+pub(crate) struct TrainArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// End with code 5 if no candidate was accepted
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    skillopt eval my.yaml --skill outputs/first/best_skill.md --split test\n  \
+    skillopt eval my.yaml --skill skills/mine --split val --limit 20")]
+pub(crate) struct EvalArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Score this skill, a file or a folder with `SKILL.md`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skill: String,
+    /// Use the items of this split
+    #[arg(long, value_name = "SPLIT", default_value = "all")]
+    pub(crate) split: Split,
+}
+
+/// Which items to score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Split {
+    /// What training draws from.
+    Train,
+    /// What the gate looks at.
+    #[value(alias = "valid_seen")]
+    Val,
+    /// What stays sealed during training.
+    #[value(alias = "valid_unseen")]
+    Test,
+    /// All three, one after the other.
+    All,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  skillopt demo\n  skillopt demo --out /tmp/first")]
+pub(crate) struct DemoArgs {
+    /// Write to this folder [default: `outputs/demo`, or the next free `outputs/demo-2`, …]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// Look below this folder
+    #[arg(value_name = "DIR", default_value = "outputs")]
+    pub(crate) dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "Examples:\n  skillopt show outputs/first\n  skillopt show outputs/first --step 3\n  skillopt show outputs/first --json"
+)]
+pub(crate) struct ShowArgs {
+    /// Show the run in this folder
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// Show one step with its edits as a diff
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Example:\n  skillopt replay outputs/first\n\n\
+    Data files are looked for where the run's configuration names them, so call it from the same folder.")]
+pub(crate) struct ReplayArgs {
+    /// Replay the run in this folder
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// Take the answers from this database [default: the run's own]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) store: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every value that a run would use
+    Show(ConfigShowArgs),
+    /// Check a configuration and its data without calling a model
+    Check(ConfigCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigShowArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Tell where each value came from
+    #[arg(long)]
+    pub(crate) origin: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCheckArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "Examples:\n  skillopt doctor\n  skillopt doctor my.yaml\n\n\
+    With a configuration it makes two short calls to each model."
+)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Make no call to a model
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "Example:\n  skillopt completions bash > ~/.local/share/bash-completion/completions/skillopt"
+)]
+pub(crate) struct CompletionArgs {
+    /// Write for this shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimCommand {
+    /// Serve the simulated model over HTTP until interrupted
+    Serve(crate::commands::sim::ServeArgs),
+    /// Write a made-up data set in SearchQA format
+    Data(DataArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// Write to this folder
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Write so many train items
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub(crate) train: usize,
+    /// Write so many val items
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) val: usize,
+    /// Write so many test items
+    #[arg(long, value_name = "N", default_value_t = 1400)]
+    pub(crate) test: usize,
+    /// Draw the items with this seed
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MaterializeArgs {
+    /// Read id lists (`<split>/items.json`) from this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) manifest_dir: PathBuf,
+    /// Read the data set's rows from this file (JSON, JSONL or CSV)
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) source: Vec<PathBuf>,
+    /// Write the split folder here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Name the data set in the manifest
+    #[arg(long, value_name = "NAME", default_value = "lucadiliello/searchqa")]
+    pub(crate) dataset: String,
+}

@@ -1,0 +1,198 @@
+//! `skillopt eval`: one rollout of a skill, no optimizer.
+
+use std::path::Path;
+
+use serde_json::json;
+use skillopt_config::{Role, RunConfig};
+use skillopt_coordinator::Halt;
+use skillopt_coordinator::jobs::{Jobs as _, RolloutAsk, Urgency};
+use skillopt_coordinator::prepare::{Prepared, prepare};
+use skillopt_coordinator::read_model::{RunRow, share};
+use skillopt_coordinator::sample::Sample;
+use skillopt_core::Hash;
+use skillopt_queue::RunId;
+use skillopt_runtime::Shutdown;
+
+use crate::args::{EvalArgs, Split};
+use crate::config_args::{Loaded, check_backends};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::local::Local;
+use crate::output::progress::Reporter;
+use crate::output::words::{amount, count};
+use crate::output::{Out, Tone};
+use crate::process;
+
+use super::train::{check_slots, name_folder, stopped, told};
+
+/// Folder of the rollouts below the run folder.
+const STAGE: &str = "rollout";
+
+impl Split {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Val => "val",
+            Self::Test => "test",
+            Self::All => "all",
+        }
+    }
+}
+
+pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
+    let Loaded {
+        mut config,
+        warnings,
+    } = args.config.load()?;
+    out.warnings(&warnings);
+    check_backends(&config, &[Role::Target])?;
+    check_slots(&config)?;
+    if args.skill.trim().is_empty() || !Path::new(&args.skill).exists() {
+        return Err(
+            Failure::usage(format!("the skill `{}` does not exist", args.skill))
+                .hint("`--skill` takes a Markdown file, or a folder with `SKILL.md`"),
+        );
+    }
+    let extra = name_folder(&mut config, |c| {
+        format!("eval_{}_{}", c.env, c.target_model)
+    });
+    config.skill_init.clone_from(&args.skill);
+    config.train_size = 0;
+    let mut prepared = prepare(&config, skillopt_worker::CHAT_LANE)?;
+    name_run(&mut prepared, args)?;
+    let items = items(&prepared, &config, args.split);
+    if items.is_empty() {
+        return Err(Failure::new(
+            Exit::NothingJudged,
+            format!(
+                "the {} split has no items, so there is no score",
+                args.split.word()
+            ),
+        ));
+    }
+    evaluate(
+        args,
+        &config,
+        &prepared,
+        &items,
+        &process::same_command(&extra),
+        out,
+    )
+}
+
+/// Makes this evaluation a run of its own, so that a folder is not used for two.
+fn name_run(prepared: &mut Prepared, args: &EvalArgs) -> Result<(), Failure> {
+    let facts = &mut prepared.facts;
+    facts.insert("command".to_owned(), "eval".into());
+    facts.insert("split".to_owned(), args.split.word().into());
+    facts.insert("skill".to_owned(), args.skill.clone().into());
+    let bytes = serde_json::to_vec(facts).map_err(|e| Failure::new(Exit::Unexpected, e))?;
+    let run = prepared.common.run.as_str().as_bytes().to_vec();
+    prepared.common.run = RunId::new(&Hash::of_parts([bytes.as_slice(), &run]).short());
+    Ok(())
+}
+
+/// Chooses the items: whole splits for `all`, else at most `test_env_num` (training spec 7.7).
+fn items<'a>(prepared: &'a Prepared, config: &RunConfig, split: Split) -> Vec<&'a Sample> {
+    let samples = &prepared.plan.samples;
+    let limit = match config.test_env_num {
+        0 => usize::MAX,
+        n => n,
+    };
+    match split {
+        Split::Train => samples.train.iter().take(limit).collect(),
+        Split::Val => samples.val.iter().take(limit).collect(),
+        Split::Test => samples.test.iter().take(limit).collect(),
+        Split::All => samples
+            .train
+            .iter()
+            .chain(&samples.val)
+            .chain(&samples.test)
+            .collect(),
+    }
+}
+
+fn evaluate(
+    args: &EvalArgs,
+    config: &RunConfig,
+    prepared: &Prepared,
+    items: &[&Sample],
+    command: &str,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let need = format!("{} items of {}", count(items.len() as u64), prepared.title);
+    if out.json {
+        out.object(
+            "preflight",
+            json!({"n_items": items.len(), "dir": config.out_root}),
+        );
+    } else {
+        out.chat(format!("{need}, at most as many target calls a turn"));
+    }
+    let local = Local::open(config, prepared)?;
+    let shutdown = Shutdown::new();
+    let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
+    let session = local.session(config, prepared, &shutdown, &reporter.watcher());
+    let work = local.with_worker(&shutdown, async {
+        let blobs = prepared.blobs.clone();
+        local
+            .store
+            .put_blobs(blobs)
+            .await
+            .map_err(Halt::infrastructure)?;
+        let ask = RolloutAsk {
+            stage: STAGE,
+            skill: &prepared.plan.initial,
+            items,
+            repeats: &[],
+            keep_records: false,
+            urgency: Urgency::Next,
+        };
+        session.rollouts(ask).await
+    });
+    let outcome = process::block_on(&shutdown, told(out), work)?;
+    reporter.finish();
+    let stage = outcome.map_err(|halt| {
+        let failure = stopped(halt, &RunRow::default(), command);
+        let is_over = failure.hint.is_none();
+        if is_over {
+            failure
+        } else {
+            failure.hint(format!(
+                "all answers so far are kept; go on with `{command}`"
+            ))
+        }
+    })?;
+    let (hard, soft) = stage.score();
+    let summary = json!({
+        "skill": args.skill,
+        "split": args.split.word(),
+        "n_items": stage.rolled.len(),
+        "hard": hard,
+        "soft": soft,
+    });
+    local.folder.json("config.json", &prepared.config)?;
+    local.folder.json("eval_summary.json", &summary)?;
+    if out.json {
+        out.object("result", summary);
+    } else {
+        out.line(format!(
+            "{} exact, {} partial on {} items ({})",
+            out.paint.of(Tone::Strong, &share(Some(hard))),
+            share(Some(soft)),
+            count(stage.rolled.len() as u64),
+            args.split.word()
+        ));
+        out.line(format!(
+            "{} calls, {} tokens sent, {} received",
+            count(stage.usage.calls),
+            amount(stage.usage.prompt_tokens),
+            amount(stage.usage.completion_tokens)
+        ));
+        out.line(format!(
+            "results: {}/{STAGE}/results.jsonl",
+            config.out_root
+        ));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,103 @@
+//! `skillopt runs`: the runs below a folder.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use skillopt_coordinator::read_model::{RunRow, points, share};
+
+use crate::args::RunsArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::found::{Found, is_run};
+use crate::output::Out;
+use crate::output::table::table;
+
+/// Folders below folders that are looked into.
+const DEPTH_MAX: usize = 4;
+/// Runs that are listed.
+const RUNS_MAX: usize = 10_000;
+
+pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
+    if !args.dir.is_dir() {
+        return Err(
+            Failure::usage(format!("`{}` is no folder", args.dir.display())).hint(
+                "`skillopt train` and `skillopt demo` write to `outputs` unless told otherwise",
+            ),
+        );
+    }
+    let mut dirs = Vec::new();
+    collect(&args.dir, DEPTH_MAX, &mut dirs);
+    let head = ["run", "state", "steps", "initial", "best", "test", "lift"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for dir in &dirs {
+        match Found::read(dir, None) {
+            Ok(found) if out.json => {
+                out.object(
+                    "run",
+                    json!({"dir": dir, "run": found.view.run, "cause": found.cause}),
+                );
+            }
+            Ok(found) => rows.push(row(dir, &found.view.run)),
+            // One damaged run must not hide the others.
+            Err(failure) => {
+                let why = failure
+                    .errors
+                    .first()
+                    .map(|e| e.message.clone())
+                    .unwrap_or_default();
+                out.note(format!("{}: {why}", dir.display()));
+            }
+        }
+    }
+    if out.json {
+        return Ok(Exit::Done);
+    }
+    if dirs.is_empty() {
+        out.chat(format!("no runs below `{}`", args.dir.display()));
+        return Ok(Exit::Done);
+    }
+    for line in table(&rows) {
+        out.line(line);
+    }
+    Ok(Exit::Done)
+}
+
+fn collect(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) {
+    if runs.len() >= RUNS_MAX {
+        return;
+    }
+    if is_run(dir) {
+        runs.push(dir.to_owned());
+        return;
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
+    let mut below: Vec<PathBuf> = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            entry
+                .ok()
+                .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
+        })
+        .map(|entry| entry.path())
+        .collect();
+    below.sort();
+    for dir in below {
+        collect(&dir, depth, runs);
+    }
+}
+
+fn row(dir: &Path, run: &RunRow) -> Vec<String> {
+    vec![
+        dir.display().to_string(),
+        run.state.clone(),
+        format!("{} of {}", run.steps_done, run.steps_total),
+        share(run.baseline),
+        share(run.best),
+        share(run.test.best),
+        run.lift
+            .map_or_else(|| "—".to_owned(), |lift| points(lift.mean)),
+    ]
+}

@@ -1,0 +1,219 @@
+//! `skillopt show`: scores, decisions in words, edits as a diff, tokens.
+
+use std::path::Path;
+
+use serde_json::json;
+use skillopt_config::suggest;
+use skillopt_coordinator::read_model::{StepRow, Verdict, headline, points, share};
+
+use crate::args::ShowArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::found::{Found, text_file};
+use crate::output::diff::diff;
+use crate::output::table::table;
+use crate::output::words::{amount, plural};
+use crate::output::{Out, Paint, Tone};
+
+use super::train::{counts, scores};
+
+pub(crate) fn run(args: &ShowArgs, out: &Out) -> Result<Exit, Failure> {
+    let found = Found::read(&args.run, None)?;
+    match args.step {
+        Some(step) => show_step(&found, step, out)?,
+        None => show_run(&found, out)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn show_run(found: &Found, out: &Out) -> Result<(), Failure> {
+    let run = &found.view.run;
+    let lines = headline(run);
+    if out.json {
+        out.object(
+            "run",
+            json!({"headline": lines, "run": run, "cause": found.cause}),
+        );
+        for row in &found.view.steps {
+            out.object("step", json!(row));
+        }
+        return Ok(());
+    }
+    if let Some(cause) = &found.cause {
+        out.line(out.paint.of(Tone::Warn, cause));
+    }
+    out.line(format!(
+        "{}   {}",
+        out.paint.of(Tone::Strong, &lines.first),
+        run.state
+    ));
+    out.line(&lines.second);
+    out.line("");
+    for line in scores(run) {
+        out.line(line);
+    }
+    out.line("");
+    out.line(counts(run));
+    out.line("");
+    for line in table(&rows(&found.view.steps)) {
+        out.line(line);
+    }
+    if let Some(best) = run.best_step.filter(|step| *step > 0) {
+        out.line("");
+        out.line(
+            out.paint
+                .of(Tone::Strong, "from the initial to the best skill"),
+        );
+        for line in changes(found.folder.root(), 0, best, out.paint)? {
+            out.line(line);
+        }
+    }
+    Ok(())
+}
+
+fn rows(steps: &[StepRow]) -> Vec<Vec<String>> {
+    let head = [
+        "step", "", "decision", "val", "change", "train", "edits", "tokens", "why",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(steps.iter().map(|row| {
+        let number = |n: Option<u64>| n.map_or_else(|| "—".to_owned(), |n| n.to_string());
+        vec![
+            if row.slow {
+                "slow".to_owned()
+            } else {
+                row.step.to_string()
+            },
+            row.verdict.mark().to_string(),
+            row.verdict.word().to_owned(),
+            share(row.score),
+            row.change.map_or_else(|| "—".to_owned(), points),
+            share(row.rollout),
+            number(row.edits),
+            match row.tokens.prompt_tokens + row.tokens.completion_tokens {
+                0 => "—".to_owned(),
+                n => amount(n),
+            },
+            row.reason(),
+        ]
+    }));
+    rows
+}
+
+fn show_step(found: &Found, step: u64, out: &Out) -> Result<(), Failure> {
+    let of_step = |row: &&StepRow| row.step == step;
+    let rows: Vec<&StepRow> = found.view.steps.iter().filter(of_step).collect();
+    let Some(row) = rows.iter().find(|row| !row.slow) else {
+        let known: Vec<String> = found
+            .view
+            .steps
+            .iter()
+            .map(|r| r.step.to_string())
+            .collect();
+        let failure = Failure::usage(format!(
+            "step {step} is not there; {} of {} are done",
+            found.view.run.steps_done,
+            plural(found.view.run.steps_total, "step")
+        ));
+        let near = suggest::nearest(&step.to_string(), known.iter().map(String::as_str));
+        return Err(match near {
+            Some(near) => failure.hint(format!("did you mean `--step {near}`?")),
+            None => failure,
+        });
+    };
+    let edits = step_changes(found, row)?;
+    if out.json {
+        out.object(
+            "step",
+            json!({"step": row, "reason": row.reason(), "diff": edits(Paint(false))}),
+        );
+        return Ok(());
+    }
+    let verdict = format!("{} {}", row.verdict.mark(), row.verdict.word());
+    let tone = if row.verdict == Verdict::Accepted {
+        Tone::Good
+    } else {
+        Tone::Strong
+    };
+    out.line(format!(
+        "step {step} of {}, epoch {}: {}",
+        found.view.run.steps_total,
+        row.epoch,
+        out.paint.of(tone, &verdict)
+    ));
+    out.line(row.reason());
+    let budget = row
+        .edit_budget
+        .map_or_else(String::new, |b| format!(" (at most {b})"));
+    out.line(format!(
+        "train rollouts {} of {}; {} proposals, {} edits{budget}",
+        share(row.rollout),
+        row.rollout_n.unwrap_or(0),
+        row.patches.unwrap_or(0),
+        row.edits.unwrap_or(0)
+    ));
+    out.line(format!(
+        "{}, {} tokens sent, {} received",
+        plural(row.tokens.calls, "call"),
+        amount(row.tokens.prompt_tokens),
+        amount(row.tokens.completion_tokens)
+    ));
+    for line in edits(out.paint) {
+        out.line(line);
+    }
+    for slow in rows.iter().filter(|row| row.slow) {
+        out.line(format!(
+            "then the slow update of epoch {}: {} {}, {}",
+            slow.epoch,
+            slow.verdict.mark(),
+            slow.verdict.word(),
+            slow.reason()
+        ));
+    }
+    Ok(())
+}
+
+/// What the step's candidate changed; a refused one is shown too.
+fn step_changes(found: &Found, row: &StepRow) -> Result<impl Fn(Paint) -> Vec<String>, Failure> {
+    let candidate = format!("steps/step_{:04}/candidate_skill.md", row.step);
+    let has_candidate = found.folder.root().join(&candidate).exists();
+    let texts = if has_candidate {
+        let before = found.text(&snapshot(row.step.saturating_sub(1)))?;
+        Some((before, found.text(&candidate)?))
+    } else {
+        None
+    };
+    Ok(move |paint| match &texts {
+        Some((old, new)) => diff(old, new, paint),
+        None => Vec::new(),
+    })
+}
+
+fn snapshot(step: u64) -> String {
+    format!("skills/skill_v{step:04}.md")
+}
+
+/// Returns what changed between two snapshots of a run, the best skill for the later one.
+///
+/// # Errors
+/// A snapshot cannot be read.
+pub(crate) fn changes(
+    run: &Path,
+    from: u64,
+    to: u64,
+    paint: Paint,
+) -> Result<Vec<String>, Failure> {
+    let old = text_file(&run.join(snapshot(from)))?;
+    let best = run.join("best_skill.md");
+    let new = if best.exists() {
+        best
+    } else {
+        run.join(snapshot(to))
+    };
+    let lines = diff(&old, &text_file(&new)?, paint);
+    Ok(if lines.is_empty() {
+        vec!["nothing changed".to_owned()]
+    } else {
+        lines
+    })
+}

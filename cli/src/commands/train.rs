@@ -1,0 +1,222 @@
+//! `skillopt train`.
+
+use serde_json::json;
+use skillopt_config::{Role, RunConfig};
+use skillopt_coordinator::Halt;
+use skillopt_coordinator::prepare::{Prepared, prepare};
+use skillopt_coordinator::read_model::{RunRow, headline, points, share};
+use skillopt_runtime::{Shutdown, limits};
+
+use crate::args::TrainArgs;
+use crate::config_args::{Loaded, check_backends};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::local::{self, Local};
+use crate::output::progress::Reporter;
+use crate::output::table::table;
+use crate::output::words::{amount, count};
+use crate::output::{Out, Tone};
+use crate::preflight::Preflight;
+use crate::process;
+
+/// Files that a process has open besides one socket for each slot.
+const OTHER_FILES: u64 = 64;
+
+pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
+    let Loaded {
+        mut config,
+        warnings,
+    } = args.config.load()?;
+    out.warnings(&warnings);
+    let extra = name_folder(&mut config, |c| {
+        format!("skillopt_{}_{}", c.env, c.optimizer_model)
+    });
+    let row = train(&config, out, &process::same_command(&extra), async {})?;
+    let nothing = row.accepted == 0;
+    Ok(if args.exit_code && nothing {
+        Exit::NothingAccepted
+    } else {
+        Exit::Done
+    })
+}
+
+/// Names the run folder if nobody did; returns what a later command must add to find it again.
+pub(crate) fn name_folder(
+    config: &mut RunConfig,
+    name: impl Fn(&RunConfig) -> String,
+) -> Vec<String> {
+    if !config.out_root.trim().is_empty() {
+        return Vec::new();
+    }
+    let name = name(config).replace('/', "-");
+    config.out_root = format!("outputs/{name}_{}", process::stamp());
+    vec!["--out".to_owned(), config.out_root.clone()]
+}
+
+/// Refuses more slots than the system has sockets for.
+pub(crate) fn check_slots(config: &RunConfig) -> Result<(), Failure> {
+    let files = limits::raise_open_files();
+    let slots = config.slot_count() as u64;
+    if slots + OTHER_FILES <= files {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{slots} slots need {} open files, but this process may have {files}",
+        slots + OTHER_FILES
+    ))
+    .hint(format!(
+        "use `--slots {}`, or raise the limit with `ulimit -n`",
+        files.saturating_sub(OTHER_FILES)
+    )))
+}
+
+/// Trains to the end while `beside` goes on, and shows what came out.
+///
+/// # Errors
+/// What stopped it; `command` is what goes on from there.
+pub(crate) fn train(
+    config: &RunConfig,
+    out: &Out,
+    command: &str,
+    beside: impl Future<Output = ()> + Send + 'static,
+) -> Result<RunRow, Failure> {
+    check_backends(config, &[Role::Optimizer, Role::Target])?;
+    check_slots(config)?;
+    let prepared = prepare(config, skillopt_worker::CHAT_LANE)?;
+    preflight(config, &prepared, out);
+    let local = Local::open(config, &prepared)?;
+    let shutdown = Shutdown::new();
+    let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
+    let watcher = reporter.watcher();
+    let work = async {
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(beside);
+        let outcome = local::run_training(&local, config, &prepared, &shutdown, &watcher).await;
+        tasks.shutdown().await;
+        outcome
+    };
+    let outcome = process::block_on(&shutdown, told(out), work)?;
+    reporter.finish();
+    let view = reporter.view();
+    match outcome {
+        Ok(_) => {
+            summary(&view.run, config, out);
+            Ok(view.run)
+        }
+        Err(halt) => Err(stopped(halt, &view.run, command)),
+    }
+}
+
+fn preflight(config: &RunConfig, prepared: &Prepared, out: &Out) {
+    let turns = config.max_turns.unwrap_or(1) as u64;
+    let need = Preflight::new(prepared, turns);
+    if out.json {
+        let mut value = need.to_json();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("run".to_owned(), prepared.common.run.as_str().into());
+            map.insert("dir".to_owned(), config.out_root.clone().into());
+            map.insert("benchmark".to_owned(), prepared.title.clone().into());
+        }
+        out.object("preflight", value);
+    } else {
+        out.chat(format!("{}: {}", prepared.title, need.words()));
+        out.chat(format!("run folder: {}", config.out_root));
+    }
+}
+
+/// Says what Ctrl-C does.
+pub(crate) fn told(out: &Out) -> impl Fn(u32) + Send + Sync + 'static {
+    let out = out.clone();
+    move |count| {
+        if count == 1 {
+            out.note("stopping: calls under way are finished and kept; Ctrl-C again stops at once");
+        }
+    }
+}
+
+/// Tells why a run stopped, what is kept, and how to go on.
+pub(crate) fn stopped(halt: Halt, run: &RunRow, command: &str) -> Failure {
+    let kept = format!(
+        "{} of {} steps and all answers so far are kept; go on with `{command}`",
+        run.steps_done, run.steps_total
+    );
+    match &halt {
+        Halt::Failed(_) => Failure::from(halt),
+        Halt::Paused(..) | Halt::Interrupted => Failure::from(halt).hint(kept),
+    }
+}
+
+/// Shows what a run came to.
+pub(crate) fn summary(run: &RunRow, config: &RunConfig, out: &Out) {
+    let lines = headline(run);
+    let best = format!("{}/best_skill.md", config.out_root.trim_end_matches('/'));
+    if out.json {
+        out.object(
+            "result",
+            json!({"headline": lines, "run": run, "dir": config.out_root, "best_skill": best}),
+        );
+        return;
+    }
+    let tone = if run.state == "improved" {
+        Tone::Good
+    } else {
+        Tone::Strong
+    };
+    out.line(out.paint.of(tone, &lines.first));
+    out.line(&lines.second);
+    out.line("");
+    for line in scores(run) {
+        out.line(line);
+    }
+    out.line("");
+    out.line(counts(run));
+    if let Some(tokens) = run.tokens {
+        out.line(format!(
+            "{} calls, {} tokens sent, {} received",
+            count(tokens.calls),
+            amount(tokens.prompt_tokens),
+            amount(tokens.completion_tokens)
+        ));
+    }
+    out.line(format!("best skill: {}", out.paint.of(Tone::Name, &best)));
+}
+
+/// The scores of the initial, the best and the last skill.
+pub(crate) fn scores(run: &RunRow) -> Vec<String> {
+    let row =
+        |name: &str, val, test, note: String| vec![name.to_owned(), share(val), share(test), note];
+    let gain = run
+        .best
+        .zip(run.baseline)
+        .map(|(best, base)| points(best - base));
+    let step = match run.best_step {
+        Some(0) => "the initial skill".to_owned(),
+        Some(step) => format!("step {step}"),
+        None => String::new(),
+    };
+    let best = [step, gain.unwrap_or_default()].join(", ");
+    table(&[
+        vec!["skill".to_owned(), "val".to_owned(), "test".to_owned()],
+        row("initial", run.baseline, run.test.baseline, String::new()),
+        row(
+            "best",
+            run.best,
+            run.test.best,
+            best.trim_matches([',', ' ']).to_owned(),
+        ),
+        row("last", run.kept, run.test.last, String::new()),
+    ])
+}
+
+/// How many steps ended how.
+pub(crate) fn counts(run: &RunRow) -> String {
+    let taken = if run.gate {
+        "● accepted"
+    } else {
+        "□ taken without gate"
+    };
+    format!(
+        "{taken} {}   ✕ refused {}   – skipped {}   of {} steps",
+        run.accepted, run.refused, run.skipped, run.steps_total
+    )
+}

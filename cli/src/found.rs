@@ -1,0 +1,126 @@
+//! A run in a folder, as others left it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use skillopt_coordinator::events::{self, Event};
+use skillopt_coordinator::folder::RunFolder;
+use skillopt_coordinator::read_model::RunView;
+use skillopt_queue::{RunId, sqlite};
+use skillopt_runtime::files;
+
+use crate::failure::Failure;
+use crate::local::STATUS;
+
+/// Largest file of a run that is read whole, in bytes.
+pub(crate) const FILE_MAX: u64 = 64 << 20;
+
+/// A run folder with its log.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) folder: RunFolder,
+    pub(crate) run: RunId,
+    pub(crate) store: PathBuf,
+    pub(crate) events: Vec<Event>,
+    pub(crate) view: RunView,
+    /// Why the run is not going on, if it is not over.
+    pub(crate) cause: Option<String>,
+}
+
+/// Returns whether a folder holds a run.
+pub(crate) fn is_run(path: &Path) -> bool {
+    RunFolder::new(path).private().join("run.json").is_file()
+}
+
+impl Found {
+    /// Reads the run in `path`; `store` overrides where its answers are.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub(crate) fn read(path: &Path, store: Option<&Path>) -> Result<Self, Failure> {
+        let folder = RunFolder::new(path);
+        if !is_run(path) {
+            return Err(no_run(path));
+        }
+        let identity = json(&folder.private().join("run.json"))?;
+        let run = text(&identity, "run").ok_or_else(|| {
+            Failure::usage(format!(
+                "the identity file of `{}` is damaged",
+                path.display()
+            ))
+        })?;
+        let run = RunId::new(&run);
+        let status = json(&folder.private().join(STATUS)).unwrap_or_default();
+        let store = match (store, text(&status, "store").filter(|s| !s.is_empty())) {
+            (Some(store), _) => store.to_owned(),
+            (None, Some(store)) => PathBuf::from(store),
+            (None, None) => folder.store(),
+        };
+        let events = log(&store, &run)?;
+        let mut view = RunView::of(run.as_str(), &events);
+        let is_over = events.iter().any(|e| e.kind == "ended");
+        if !is_over && let Some(state) = text(&status, "state") {
+            view.run.state = state;
+        }
+        let cause = text(&status, "cause").filter(|_| !is_over);
+        Ok(Self {
+            folder,
+            run,
+            store,
+            events,
+            view,
+            cause,
+        })
+    }
+
+    /// Reads a text file of the folder.
+    ///
+    /// # Errors
+    /// It is not there, or no text.
+    pub(crate) fn text(&self, path: &str) -> Result<String, Failure> {
+        text_file(&self.folder.root().join(path))
+    }
+}
+
+/// Reads a text file.
+///
+/// # Errors
+/// It is not there, too large, or no text.
+pub(crate) fn text_file(path: &Path) -> Result<String, Failure> {
+    let bytes = files::read_limited(path, FILE_MAX)?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("`{}` is not UTF-8 text", path.display())))
+}
+
+fn no_run(path: &Path) -> Failure {
+    let failure = Failure::usage(format!("`{}` holds no run", path.display()));
+    let inside = path.join("run");
+    if is_run(&inside) {
+        return failure.hint(format!("did you mean `{}`?", inside.display()));
+    }
+    failure.hint("`skillopt runs` lists the runs below `outputs`")
+}
+
+fn json(path: &Path) -> Result<Map<String, Value>, Failure> {
+    let bytes = files::read_limited(path, FILE_MAX)?;
+    serde_json::from_slice(&bytes)
+        .map_err(|e| Failure::usage(format!("`{}` is damaged: {e}", path.display())))
+}
+
+fn text(map: &Map<String, Value>, name: &str) -> Option<String> {
+    map.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn log(store: &Path, run: &RunId) -> Result<Vec<Event>, Failure> {
+    if !store.exists() {
+        return Err(Failure::usage(format!(
+            "the run's database `{}` is not there",
+            store.display()
+        )));
+    }
+    let bytes = sqlite::peek_events(store, run)?;
+    bytes
+        .iter()
+        .map(|b| events::decode(b).map_err(Failure::from))
+        .collect()
+}

@@ -1,0 +1,211 @@
+//! How a run is doing: bars on a terminal, plain lines elsewhere, objects with `--json`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use skillopt_coordinator::progress::{Progress, Watcher};
+use skillopt_coordinator::read_model::{RunView, StepRow, Verdict, points, share};
+use skillopt_runtime::Shutdown;
+
+use super::{Out, Tone};
+
+/// Stages below this size are told of only when they are done.
+const LONG_STAGE: usize = 200;
+
+/// Tells what a run does, and keeps its rows.
+#[derive(Clone)]
+pub(crate) struct Reporter(Arc<Shared>);
+
+struct Shared {
+    out: Out,
+    shutdown: Shutdown,
+    state: Mutex<State>,
+    bars: Option<MultiProgress>,
+}
+
+#[derive(Default)]
+struct State {
+    view: RunView,
+    /// Rollouts that are in, by stage.
+    stages: BTreeMap<String, Stage>,
+}
+
+#[derive(Default)]
+struct Stage {
+    done: usize,
+    told: usize,
+    bar: Option<ProgressBar>,
+}
+
+impl Reporter {
+    pub(crate) fn new(out: &Out, run: &str, shutdown: &Shutdown) -> Self {
+        let bars = out
+            .bars
+            .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)));
+        let state = State {
+            view: RunView::new(run),
+            stages: BTreeMap::new(),
+        };
+        Self(Arc::new(Shared {
+            out: out.clone(),
+            shutdown: shutdown.clone(),
+            state: Mutex::new(state),
+            bars,
+        }))
+    }
+
+    /// Returns the ear that a session and a log are given.
+    pub(crate) fn watcher(&self) -> Watcher {
+        let me = self.clone();
+        Watcher::new(move |news| me.tell(&news))
+    }
+
+    /// Returns the rows seen so far.
+    pub(crate) fn view(&self) -> RunView {
+        self.state().view.clone()
+    }
+
+    /// Takes the bars away.
+    pub(crate) fn finish(&self) {
+        let mut state = self.state();
+        for stage in state.stages.values_mut() {
+            if let Some(bar) = stage.bar.take() {
+                bar.finish_and_clear();
+            }
+        }
+        if let Some(bars) = &self.0.bars {
+            drop(bars.clear());
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // Only numbers are kept under this lock: they are whole after a panic, too.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, news: &Progress<'_>) {
+        match news {
+            Progress::Rolled { stage, n, of } => self.rolled(stage, *n, *of),
+            Progress::Asked { .. } | Progress::Answered { .. } => {}
+            Progress::Committed(event) => self.committed(event),
+        }
+        if self.0.out.is_broken() {
+            // Nobody reads the output any more: stop as after Ctrl-C.
+            self.0.shutdown.drain.cancel();
+        }
+    }
+
+    fn rolled(&self, name: &str, n: usize, of: usize) {
+        let mut state = self.state();
+        let stage = state.stages.entry(name.to_owned()).or_default();
+        stage.done += n;
+        let done = stage.done;
+        if let Some(bars) = &self.0.bars {
+            let bar = stage.bar.get_or_insert_with(|| bars.add(bar(name, of)));
+            bar.set_position(done as u64);
+            if done >= of {
+                bar.finish_and_clear();
+                stage.bar = None;
+            }
+            return;
+        }
+        let quarter = if of >= LONG_STAGE {
+            done * 4 / of
+        } else {
+            usize::from(done >= of)
+        };
+        if quarter <= stage.told {
+            return;
+        }
+        stage.told = quarter;
+        drop(state);
+        if self.0.out.json {
+            self.0
+                .out
+                .object("progress", json!({"stage": name, "done": done, "of": of}));
+        } else {
+            self.line(&format!("{}: {done} of {of}", stage_words(name)));
+        }
+    }
+
+    fn committed(&self, event: &skillopt_coordinator::events::Event) {
+        let mut state = self.state();
+        let row = state.view.apply(event).cloned();
+        let run = state.view.run.clone();
+        drop(state);
+        if self.0.out.json {
+            match (&row, event.kind.as_str()) {
+                (Some(row), _) => self.0.out.object("step", json!(row)),
+                (None, "started" | "baseline" | "tested") => self.0.out.object("run", json!(run)),
+                _ => {}
+            }
+            return;
+        }
+        match (&row, event.kind.as_str()) {
+            (Some(row), _) => self.line(&step_line(row, run.steps_total, &self.0.out)),
+            (None, "baseline") => {
+                self.line(&format!(
+                    "start      {} on the val split",
+                    share(run.baseline)
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.0.bars {
+            Some(bars) => drop(bars.println(text)),
+            None => self.0.out.chat(text),
+        }
+    }
+}
+
+/// One line about a finished step.
+fn step_line(row: &StepRow, of: u64, out: &Out) -> String {
+    let tone = match row.verdict {
+        Verdict::Accepted => Tone::Good,
+        Verdict::Refused => Tone::Bad,
+        Verdict::CannotTell => Tone::Warn,
+        Verdict::Skipped | Verdict::TakenWithoutGate => Tone::Faint,
+    };
+    let name = if row.slow {
+        format!("epoch {} slow update", row.epoch)
+    } else {
+        format!("step {}/{of}", row.step)
+    };
+    let verdict = format!("{} {}", row.verdict.mark(), row.verdict.word());
+    let change = row
+        .change
+        .map_or_else(String::new, |c| format!(" {}", points(c)));
+    format!(
+        "{name:<10} {}{change}  {}",
+        out.paint_err.of(tone, &verdict),
+        out.paint_err.of(Tone::Faint, &row.reason())
+    )
+}
+
+/// Says what a stage's folder means.
+fn stage_words(folder: &str) -> String {
+    match folder {
+        "selection_eval_baseline" => "val split, initial skill".to_owned(),
+        "test_eval_baseline" => "test split, initial skill".to_owned(),
+        "test_eval" => "test split, best skill".to_owned(),
+        "test_eval_final" => "test split, last skill".to_owned(),
+        "final_selection_eval" => "val split, last skill".to_owned(),
+        other => other
+            .trim_start_matches("steps/")
+            .replace('_', " ")
+            .replace('/', ", "),
+    }
+}
+
+fn bar(name: &str, of: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:32!} {wide_bar} {pos}/{len} {elapsed}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(of as u64)
+        .with_style(style)
+        .with_message(stage_words(name))
+}

@@ -1,0 +1,125 @@
+//! What a command needs of the process: a runtime with signals, the time, how it was called.
+
+use skillopt_config::is_secret_name;
+use skillopt_runtime::{Shutdown, clock};
+use tokio::task::JoinSet;
+
+use crate::failure::Failure;
+
+/// Runs `work` on all cores while listening for Ctrl-C; `told` hears of each signal.
+///
+/// # Errors
+/// The runtime cannot be started.
+pub(crate) fn block_on<T>(
+    shutdown: &Shutdown,
+    told: impl Fn(u32) + Send + Sync + 'static,
+    work: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let listening = shutdown.clone().listen(told);
+    let answer = runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(listening);
+        let answer = work.await;
+        tasks.shutdown().await;
+        answer
+    });
+    Ok(answer)
+}
+
+/// Returns the time as `YYYYmmdd_HHMMSS`, UTC.
+pub(crate) fn stamp() -> String {
+    stamp_of(clock::unix_ms() / 1_000)
+}
+
+fn stamp_of(unix_s: u64) -> String {
+    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
+    let (year, month, day) = civil(days);
+    let (h, m, s) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{day:02}_{h:02}{m:02}{s:02}")
+}
+
+/// Turns days since 1970-01-01 into year, month and day. Years begin in March here, so that the
+/// leap day comes last and months have a regular pattern of lengths.
+const fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year + era * 400 + if month <= 2 { 1 } else { 0 };
+    (year, month, day)
+}
+
+/// Returns the command as it was typed, ready to copy, credentials left out; `extra` is added.
+pub(crate) fn same_command(extra: &[String]) -> String {
+    let args = std::env::args_os()
+        .skip(1)
+        .map(|a| a.to_string_lossy().into_owned());
+    let args: Vec<String> = args.chain(extra.iter().cloned()).collect();
+    let mut words = vec!["skillopt".to_owned()];
+    let mut hide_next = false;
+    for arg in args {
+        let (name, value) = match arg.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (arg.as_str(), None),
+        };
+        let secret = is_secret_name(name);
+        let shown = match value {
+            Some(_) if secret => format!("{name}=***"),
+            None if hide_next => "***".to_owned(),
+            _ => quoted(&arg),
+        };
+        hide_next = secret && value.is_none() && arg.starts_with("--");
+        words.push(shown);
+    }
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for (unix_s, want) in [
+            (0, "19700101_000000"),
+            (951_782_399, "20000228_235959"),
+            (951_782_400, "20000229_000000"),
+            (1_709_164_800, "20240229_000000"),
+            (1_735_689_599, "20241231_235959"),
+            (4_107_542_400, "21000301_000000"),
+        ] {
+            assert_eq!(stamp_of(unix_s), want);
+        }
+    }
+
+    #[test]
+    fn words_for_the_shell() {
+        for (word, want) in [
+            ("a.yaml", "a.yaml"),
+            ("", "''"),
+            ("it's", r"'it'\''s'"),
+            ("a b", "'a b'"),
+        ] {
+            assert_eq!(quoted(word), want);
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! What people look at: rows that are a projection of a run's log of commit events.
+//!
+//! Web, terminal and JSON all show these rows, so that they cannot disagree (dashboard spec,
+//! chapters 3 and 4). Nothing in here reads a file or a clock. Start at [`RunView`].
+
+mod words;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::events::Event;
+
+pub use words::{Headline, Verdict, headline, points, share};
+
+/// A run as one row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunRow {
+    /// Name of the run: a hash of everything that decides its result.
+    pub run: String,
+    /// End state in words, `running` before the end.
+    pub state: String,
+    /// Whether the gate decides.
+    pub gate: bool,
+    /// Items of the train split.
+    pub train_items: u64,
+    /// Items of the val split.
+    pub val_items: u64,
+    /// Items of the test split.
+    pub test_items: u64,
+    /// Passes over the train split.
+    pub epochs: u64,
+    /// Steps of the whole run.
+    pub steps_total: u64,
+    /// Steps that are committed.
+    pub steps_done: u64,
+    /// Steps whose proposal was accepted, or taken without gate.
+    pub accepted: u64,
+    /// Steps whose proposal was refused.
+    pub refused: u64,
+    /// Steps without a proposal.
+    pub skipped: u64,
+    /// Gate score of the initial skill.
+    pub baseline: Option<f64>,
+    /// Gate score of the kept skill.
+    pub kept: Option<f64>,
+    /// Best gate score.
+    pub best: Option<f64>,
+    /// Step that made the best skill; 0 is the initial one.
+    pub best_step: Option<u64>,
+    /// Test scores, once measured.
+    pub test: TestRow,
+    /// Lift of the best skill on the test split.
+    pub lift: Option<LiftRow>,
+    /// Tokens, once the run is over.
+    pub tokens: Option<TokenRow>,
+}
+
+/// Exact scores on the test split.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TestRow {
+    /// Of the initial skill.
+    pub baseline: Option<f64>,
+    /// Of the best skill.
+    pub best: Option<f64>,
+    /// Of the last skill.
+    pub last: Option<f64>,
+    /// Items.
+    pub n: Option<u64>,
+}
+
+/// A lift with its 95 % interval, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LiftRow {
+    /// Mean difference per item.
+    pub mean: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Items compared.
+    pub n: u64,
+}
+
+/// Tokens of answered calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TokenRow {
+    /// Answered calls.
+    pub calls: u64,
+    /// Tokens sent.
+    pub prompt_tokens: u64,
+    /// Tokens received.
+    pub completion_tokens: u64,
+}
+
+/// A step, or the slow update at the end of an epoch, as one row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StepRow {
+    /// Number of the step, over the whole run; for a slow update the last step before it.
+    pub step: u64,
+    /// Its epoch.
+    pub epoch: u64,
+    /// Whether this is a slow update.
+    pub slow: bool,
+    /// The record's own word, such as `accept_new_best`.
+    pub action: String,
+    /// The word that people see.
+    pub verdict: Verdict,
+    /// Gate score of the candidate; absent if it was not measured.
+    pub score: Option<f64>,
+    /// How much that is above the skill it was compared with.
+    pub change: Option<f64>,
+    /// Exact score of the train rollouts.
+    pub rollout: Option<f64>,
+    /// Train rollouts.
+    pub rollout_n: Option<u64>,
+    /// Gate score of the kept skill afterwards.
+    pub kept: Option<f64>,
+    /// Best gate score afterwards.
+    pub best: Option<f64>,
+    /// Proposals of the analysts.
+    pub patches: Option<u64>,
+    /// Edits that were put into the candidate.
+    pub edits: Option<u64>,
+    /// Most edits that were allowed.
+    pub edit_budget: Option<u64>,
+    /// Whether the kept text changed without being measured again.
+    pub stale: bool,
+    /// Tokens of the step.
+    pub tokens: TokenRow,
+}
+
+/// All rows of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunView {
+    /// The run.
+    pub run: RunRow,
+    /// Its steps and slow updates, in order.
+    pub steps: Vec<StepRow>,
+}
+
+impl RunView {
+    /// Starts with a run of which nothing is known.
+    #[must_use]
+    pub fn new(run: &str) -> Self {
+        let run = RunRow {
+            run: run.to_owned(),
+            state: "running".to_owned(),
+            ..RunRow::default()
+        };
+        Self {
+            run,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Projects a whole log.
+    #[must_use]
+    pub fn of(run: &str, events: &[Event]) -> Self {
+        let mut view = Self::new(run);
+        for event in events {
+            view.apply(event);
+        }
+        view
+    }
+
+    /// Takes in the next event; returns the row it made, if any.
+    pub fn apply(&mut self, event: &Event) -> Option<&StepRow> {
+        let facts = Facts(&event.facts);
+        match event.kind.as_str() {
+            "started" => self.started(facts),
+            "baseline" => {
+                let score = facts.number("score");
+                self.run.baseline = score;
+                self.run.kept = score;
+                self.run.best = score;
+                self.run.best_step = Some(0);
+            }
+            "step" => {
+                let row = self.step(facts);
+                self.count(&row);
+                self.steps.push(row);
+                return self.steps.last();
+            }
+            "slow_update" => {
+                let row = self.slow_update(facts)?;
+                self.steps.push(row);
+                return self.steps.last();
+            }
+            "tested" => self.tested(facts),
+            "ended" => self.ended(facts),
+            _ => {}
+        }
+        None
+    }
+
+    fn started(&mut self, facts: Facts<'_>) {
+        let whole = |name| facts.whole(name).unwrap_or(0);
+        self.run.gate = facts.truth("gate");
+        self.run.train_items = whole("train_items");
+        self.run.val_items = whole("val_items");
+        self.run.test_items = whole("test_items");
+        self.run.epochs = whole("epochs");
+        self.run.steps_total = whole("steps");
+    }
+
+    fn step(&self, facts: Facts<'_>) -> StepRow {
+        let score = facts.number("candidate_gate_score");
+        let change = score.zip(self.run.kept).map(|(new, old)| new - old);
+        StepRow {
+            step: facts.whole("step").unwrap_or(0),
+            epoch: facts.whole("epoch").unwrap_or(0),
+            slow: false,
+            action: facts.text("action").to_owned(),
+            verdict: Verdict::of(facts.text("action")),
+            score,
+            change,
+            rollout: facts.number("rollout_hard"),
+            rollout_n: facts.whole("rollout_n"),
+            kept: facts.number("current_score"),
+            best: facts.number("best_score"),
+            patches: facts.whole("n_patches"),
+            edits: facts.whole("n_edits_ranked"),
+            edit_budget: facts.whole("edit_budget"),
+            stale: facts.truth("score_is_stale"),
+            tokens: facts.tokens(),
+        }
+    }
+
+    fn count(&mut self, row: &StepRow) {
+        self.run.steps_done += 1;
+        match row.verdict {
+            Verdict::Accepted | Verdict::TakenWithoutGate => self.run.accepted += 1,
+            Verdict::Refused => self.run.refused += 1,
+            Verdict::Skipped | Verdict::CannotTell => self.run.skipped += 1,
+        }
+        self.run.kept = row.kept.or(self.run.kept);
+        if row.best > self.run.best {
+            self.run.best_step = Some(row.step);
+        }
+        self.run.best = row.best.or(self.run.best);
+    }
+
+    /// The first epoch only makes room for guidance: no row.
+    fn slow_update(&mut self, facts: Facts<'_>) -> Option<StepRow> {
+        let action = facts.text("action");
+        if action == "inject_placeholder" {
+            return None;
+        }
+        // A slow update is judged by the exact score alone unless the gate was asked.
+        let score = facts.number("selection_hard");
+        let change = score.zip(self.run.kept).map(|(new, old)| new - old);
+        Some(StepRow {
+            step: self.steps.last().map_or(0, |row| row.step),
+            epoch: facts.whole("epoch").unwrap_or(0),
+            slow: true,
+            action: action.to_owned(),
+            verdict: Verdict::of(action),
+            score,
+            change,
+            kept: self.run.kept,
+            best: self.run.best,
+            stale: action == "force_accept",
+            ..StepRow::default()
+        })
+    }
+
+    fn tested(&mut self, facts: Facts<'_>) {
+        let hard = facts.number("hard");
+        match facts.text("which") {
+            "baseline_test" => self.run.test.baseline = hard,
+            "test" => self.run.test.best = hard,
+            _ => self.run.test.last = hard,
+        }
+        self.run.test.n = facts.whole("n");
+    }
+
+    fn ended(&mut self, facts: Facts<'_>) {
+        self.run.state = facts.text("state").replace('_', " ");
+        self.run.baseline = facts.number("baseline_score").or(self.run.baseline);
+        self.run.best = facts.number("best_score").or(self.run.best);
+        self.run.best_step = facts.whole("best_step").or(self.run.best_step);
+        self.run.lift = facts.map("lift").and_then(|lift| {
+            Some(LiftRow {
+                mean: lift.number("mean")?,
+                low: lift.number("low")?,
+                high: lift.number("high")?,
+                n: lift.whole("n")?,
+            })
+        });
+        let total = facts.map("token_summary").and_then(|t| t.map("_total"));
+        self.run.tokens = total.map(Facts::token_row);
+    }
+}
+
+/// Reads the numbers of an event; what is missing is absent, never 0.
+#[derive(Clone, Copy)]
+struct Facts<'a>(&'a Map<String, Value>);
+
+impl<'a> Facts<'a> {
+    fn number(self, name: &str) -> Option<f64> {
+        self.0.get(name).and_then(Value::as_f64)
+    }
+
+    fn whole(self, name: &str) -> Option<u64> {
+        self.0.get(name).and_then(Value::as_u64)
+    }
+
+    fn text(self, name: &str) -> &'a str {
+        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn truth(self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    fn map(self, name: &str) -> Option<Self> {
+        self.0.get(name).and_then(Value::as_object).map(Facts)
+    }
+
+    fn token_row(self) -> TokenRow {
+        let whole = |name| self.whole(name).unwrap_or(0);
+        TokenRow {
+            calls: whole("calls"),
+            prompt_tokens: whole("prompt_tokens"),
+            completion_tokens: whole("completion_tokens"),
+        }
+    }
+
+    /// Adds up the tokens of all stages.
+    fn tokens(self) -> TokenRow {
+        let stages = self.map("tokens").into_iter().flat_map(|t| t.0.values());
+        let rows = stages
+            .filter_map(Value::as_object)
+            .map(|s| Facts(s).token_row());
+        rows.fold(TokenRow::default(), |sum, row| TokenRow {
+            calls: sum.calls + row.calls,
+            prompt_tokens: sum.prompt_tokens + row.prompt_tokens,
+            completion_tokens: sum.completion_tokens + row.completion_tokens,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(kind: &str, facts: Value) -> Event {
+        Event {
+            kind: kind.to_owned(),
+            facts: facts.as_object().cloned().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_log_becomes_rows() {
+        let view = RunView::of(
+            "r1",
+            &[
+                event(
+                    "started",
+                    json!({"gate": true, "steps": 2, "val_items": 10, "epochs": 1}),
+                ),
+                event("baseline", json!({"score": 0.4})),
+                event(
+                    "step",
+                    json!({"step": 1, "epoch": 1, "action": "accept_new_best", "candidate_gate_score": 0.5,
+                        "current_score": 0.5, "best_score": 0.5, "n_edits_ranked": 2,
+                        "tokens": {"analyst": {"calls": 2, "prompt_tokens": 10, "completion_tokens": 3}}}),
+                ),
+                event(
+                    "step",
+                    json!({"step": 2, "epoch": 1, "action": "reject", "candidate_gate_score": 0.3,
+                        "current_score": 0.5, "best_score": 0.5}),
+                ),
+                event(
+                    "slow_update",
+                    json!({"epoch": 1, "action": "inject_placeholder"}),
+                ),
+                event("tested", json!({"which": "test", "hard": 0.6, "n": 20})),
+                event(
+                    "ended",
+                    json!({"state": "no_improvement", "best_step": 1, "lift": {"mean": 0.1, "low": -0.1, "high": 0.3, "n": 20},
+                        "token_summary": {"_total": {"calls": 9, "prompt_tokens": 90, "completion_tokens": 5}}}),
+                ),
+            ],
+        );
+        assert_eq!(view.run.state, "no improvement");
+        assert_eq!(
+            (view.run.accepted, view.run.refused, view.run.steps_done),
+            (1, 1, 2)
+        );
+        assert_eq!(view.run.best_step, Some(1));
+        assert_eq!(view.run.tokens.unwrap().calls, 9);
+        assert_eq!(view.steps.len(), 2);
+        assert_eq!(view.steps[0].verdict, Verdict::Accepted);
+        assert_eq!(view.steps[0].tokens.prompt_tokens, 10);
+        assert!((view.steps[1].change.unwrap() + 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_missing_is_absent() {
+        let view = RunView::of(
+            "r",
+            &[event(
+                "step",
+                json!({"step": 1, "action": "skip_no_patches"}),
+            )],
+        );
+        assert_eq!(view.steps[0].score, None);
+        assert_eq!(view.steps[0].verdict, Verdict::Skipped);
+        assert_eq!(view.run.baseline, None);
+        assert_eq!(view.run.state, "running");
+    }
+}
