@@ -3,7 +3,11 @@
 //! Nothing is cut: a trajectory's size is bounded where it is recorded. Rendering accepts any
 //! JSON. Source: training spec, 2.3, 6.3.
 
+mod brief;
+
 use serde_json::{Map, Value};
+
+pub use brief::render_brief;
 
 use crate::job::RolloutRecord;
 use crate::loose;

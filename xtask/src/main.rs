@@ -9,6 +9,7 @@ mod check;
 mod generate;
 mod parity;
 mod prerequisites;
+mod real_model;
 mod steps;
 mod test;
 
@@ -34,6 +35,8 @@ enum Command {
     Generate,
     /// Run the golden vectors and list the ids that fail
     Parity(parity::Args),
+    /// Train with a real, small language model on this machine (opt-in: downloads, takes long)
+    RealModel(real_model::Args),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Check => check::run(),
         Command::Generate => generate::run(),
         Command::Parity(args) => parity::run(&args),
+        Command::RealModel(args) => real_model::run(&args),
     };
     match done {
         Ok(code) => code,

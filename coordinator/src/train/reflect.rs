@@ -9,7 +9,7 @@ use skillopt_core::job::RolloutRecord;
 use skillopt_core::minibatch::{self, Group};
 use skillopt_core::patch::Side;
 use skillopt_core::skill::Folder;
-use skillopt_core::stages::analyst;
+use skillopt_core::stages::{AnswerMode, analyst};
 use skillopt_core::trajectory;
 
 use super::Run;
@@ -98,7 +98,11 @@ impl<J: Jobs> Run<'_, J> {
             .iter()
             .map(|record| trajectory::Item::of(record))
             .collect();
-        let Some(trajectories) = trajectory::render(&shown) else {
+        let rendered = match self.plan.answers {
+            AnswerMode::Free => trajectory::render(&shown),
+            AnswerMode::SchemaBound => trajectory::render_brief(&shown),
+        };
+        let Some(trajectories) = rendered else {
             return Ok(None);
         };
         let skill_aware = self.plan.skill_aware;
