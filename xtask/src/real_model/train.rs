@@ -45,7 +45,8 @@ pub(super) fn build(root: &Path) -> anyhow::Result<PathBuf> {
         .status()
         .context("cannot start `cargo`")?;
     ensure!(status.success(), "building `skillopt` failed ({status})");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     Ok(root.join(target).join("release/skillopt"))
 }
 
@@ -96,10 +97,18 @@ pub(super) fn run(plan: &Plan<'_>) -> anyhow::Result<Outcome> {
     // "Not improved" has an exit code of its own and is a result; only a run without a summary
     // is none.
     let text = fs::read_to_string(&summary).with_context(|| {
-        format!("the training gave no result ({status}); what it said is in {}", log.display())
+        format!(
+            "the training gave no result ({status}); what it said is in {}",
+            log.display()
+        )
     })?;
     let summary: Value = serde_json::from_str(&text).context("summary.json is no JSON")?;
     let skill = fs::read_to_string(plan.out.join("best_skill.md")).unwrap_or_default();
-    Outcome::read(plan.seed, &summary, started.elapsed().as_secs_f64() / 60.0, skill)
-        .context("summary.json lacks figures of the test split")
+    Outcome::read(
+        plan.seed,
+        &summary,
+        started.elapsed().as_secs_f64() / 60.0,
+        skill,
+    )
+    .context("summary.json lacks figures of the test split")
 }
