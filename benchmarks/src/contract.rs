@@ -57,6 +57,11 @@ pub trait Benchmark: Send + Sync {
     /// The data is missing, unreadable or wrong; the text names the file and what to do.
     fn load(&self, args: &LoadArgs) -> Result<Suite, LoadError>;
 
+    /// Returns the text files of a rollout that follow from its task alone, such as the prompts
+    /// that the target is sent, by file name. They are not stored with each rollout but rendered
+    /// again when somebody looks: analysts, and the run folder.
+    fn files(&self, task: Task<'_>) -> Map<String, Value>;
+
     /// Runs one item with one skill and scores the answer. The returned record's `usage` covers
     /// the calls made through `target`.
     ///
@@ -72,6 +77,17 @@ pub trait Benchmark: Send + Sync {
         task: Task<'_>,
         target: &dyn Target,
     ) -> Result<RolloutRecord, RolloutError>;
+}
+
+/// Names the prompts of a rollout as the files that analysts and people read.
+pub(crate) fn prompt_files(system: String, user: String) -> Map<String, Value> {
+    [
+        ("target_system_prompt.txt", system),
+        ("target_user_prompt.txt", user),
+    ]
+    .into_iter()
+    .map(|(name, text)| (name.to_owned(), text.into()))
+    .collect()
 }
 
 /// What a benchmark needs of the flat configuration (training spec 1.14).

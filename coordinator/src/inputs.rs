@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use skillopt_benchmarks::AnalystPrompts;
 use skillopt_core::skill::Folder;
 use skillopt_core::skill::folder::{DOCUMENT, FolderError};
 use skillopt_core::stages::prompts;
@@ -166,25 +167,37 @@ fn list(root: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(files)
 }
 
-/// Reads prompt overrides: `DIR/<name>.md`, and `DIR/<benchmark>/<name>.md`, which win. An empty
-/// path overrides nothing.
+/// Gathers prompt overrides, the later winning: the benchmark's own analyst prompts,
+/// `DIR/<name>.md`, `DIR/<benchmark>/<name>.md`. An empty path means no folder.
 ///
 /// # Errors
 /// See [`InputError`]; a file whose name replaces nothing is an error that names the nearest.
-pub fn prompts(dir: &str, benchmark: &str) -> Result<prompts::Set, InputError> {
-    if dir.trim().is_empty() {
-        return Ok(prompts::Set::default());
+pub fn prompts(
+    dir: &str,
+    benchmark: &str,
+    own: &AnalystPrompts,
+) -> Result<prompts::Set, InputError> {
+    let mut texts = BTreeMap::new();
+    let analysts = [
+        ("analyst_error", &own.error),
+        ("analyst_success", &own.success),
+    ];
+    for (name, text) in analysts
+        .into_iter()
+        .filter_map(|(name, text)| Some((name, text.as_ref()?)))
+    {
+        texts.insert(name.to_owned(), text.clone());
     }
-    let dir = Path::new(dir);
-    let general = templates(dir)?;
-    let own_dir = dir.join(benchmark);
-    let own = if own_dir.is_dir() {
-        templates(&own_dir)?
-    } else {
-        BTreeMap::new()
-    };
-    prompts::Set::with_overrides(&own, &general).map_err(|source| InputError::Prompt {
-        path: dir.to_owned(),
+    let dir = dir.trim();
+    if !dir.is_empty() {
+        texts.extend(templates(Path::new(dir))?);
+        let narrower = Path::new(dir).join(benchmark);
+        if narrower.is_dir() {
+            texts.extend(templates(&narrower)?);
+        }
+    }
+    prompts::Set::with_overrides(&texts, &BTreeMap::new()).map_err(|source| InputError::Prompt {
+        path: dir.into(),
         source,
     })
 }
@@ -264,9 +277,13 @@ mod tests {
     fn prompt_overrides_must_replace_something() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("rankin.md"), "x").unwrap();
-        let error = prompts(dir.path().to_str().unwrap(), "searchqa")
-            .unwrap_err()
-            .to_string();
+        let error = prompts(
+            dir.path().to_str().unwrap(),
+            "searchqa",
+            &AnalystPrompts::default(),
+        )
+        .unwrap_err()
+        .to_string();
         assert!(error.contains("ranking"), "{error}");
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! Everything that can be wrong shows itself here, before a model is called.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use skillopt_benchmarks::{Benchmark as _, LoadArgs, LoadError, Suite, registry};
+use skillopt_benchmarks::{LoadArgs, LoadError, Suite, registry};
 use skillopt_config::{Role, RunConfig, Scope};
 use skillopt_core::Hash;
 use skillopt_core::job::{Limits, Profile};
@@ -59,7 +61,11 @@ pub fn prepare(config: &RunConfig, lane: &str) -> Result<Prepared, PrepareError>
     let benchmark = registry::find(&config.env)?;
     let suite = benchmark.load(&load_args(config))?;
     let initial = inputs::skill(&config.skill_init, config.allow_missing_skill_init)?;
-    let prompts = inputs::prompts(&config.prompts_dir, benchmark.name())?;
+    let prompts = inputs::prompts(
+        &config.prompts_dir,
+        benchmark.name(),
+        &suite.analyst_prompts,
+    )?;
     let samples = Samples::new(suite.splits);
     let mut plan = Plan::new(config, samples, initial, prompts)?;
     plan.failure_types.clone_from(&suite.failure_categories);
@@ -123,6 +129,7 @@ fn describe(
         benchmark: benchmark.to_owned(),
         benchmark_version: benchmark_version.to_owned(),
         settings: Hash::of(&settings),
+        settings_value: Arc::new(suite.settings.clone()),
         target: Hash::of(&target),
         optimizer: Hash::of(&optimizer),
         rollout_limits: limits(config, config.exec_timeout),

@@ -1,15 +1,17 @@
 //! Items of a run with their content addresses.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use skillopt_benchmarks::{Item, Splits};
 use skillopt_core::Hash;
 
-/// An item and the hash of its content, worked out once.
+/// An item and the hash of its content, worked out once. Clones share the item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The item.
-    pub item: Item,
+    pub item: Arc<Item>,
     /// Address of its JSON.
     pub hash: Hash,
 }
@@ -19,6 +21,7 @@ impl Sample {
     #[must_use]
     pub fn new(item: Item) -> Self {
         let hash = Hash::of(&encode(&item.value));
+        let item = Arc::new(item);
         Self { item, hash }
     }
 

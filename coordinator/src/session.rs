@@ -1,16 +1,23 @@
 //! Jobs over a queue and a store: makes the job of each question, waits for its answer, and
 //! projects rollouts into the run folder as they come in.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use skillopt_benchmarks::splits::safe_folder_name;
+use skillopt_benchmarks::{Task, registry};
 use skillopt_core::Hash;
 use skillopt_core::job::{
     self, ChatRecord, ChatWork, Envelope, Failure, FailureClass, Job, Key, Limits, RolloutRecord,
     RolloutWork, Usage, Work,
 };
+use skillopt_core::skill::Folder;
 use skillopt_queue::{Ended, Enqueue, Lane, Notice, Priority, Queue, RunId, Store};
 use skillopt_runtime::Shutdown;
 
@@ -49,6 +56,8 @@ pub struct Common {
     pub benchmark_version: String,
     /// Blob of the rollout settings.
     pub settings: Hash,
+    /// The rollout settings themselves.
+    pub settings_value: Arc<Value>,
     /// Blob of the target's profile.
     pub target: Hash,
     /// Blob of the optimizer's profile.
@@ -232,11 +241,10 @@ impl Session {
         writer: &Arc<StageWriter>,
     ) -> Result<Vec<Row>, Halt> {
         let samples = ask.items.get(range.clone()).unwrap_or_default();
-        self.put(samples.iter().map(|s| (s.hash, s.bytes())).collect())
-            .await?;
+        self.put_items(samples).await?;
         let mut places: HashMap<Key, Vec<usize>> = HashMap::new();
         let mut jobs = Vec::with_capacity(samples.len());
-        for (sample, index) in samples.iter().zip(range) {
+        for (sample, index) in samples.iter().zip(range.clone()) {
             let repeat = ask.repeats.get(index).copied().unwrap_or(0);
             let job = self.rollout_job(sample, skill, repeat);
             let key = job.key();
@@ -246,37 +254,59 @@ impl Session {
             }
             place.push(index);
         }
-        let places = Arc::new(places);
-        let mut rows = Vec::with_capacity(samples.len());
-        let rows_of = &mut rows;
-        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel::<Vec<Row>>();
-        // Unbounded, but it never holds more than this chunk.
-        let keep = ask.keep_records;
+        let chunk = Arc::new(Chunk {
+            places,
+            first: range.start,
+            samples: samples.iter().map(|s| (*s).clone()).collect(),
+            skill: Arc::clone(ask.skill),
+            benchmark: self.common.benchmark.clone(),
+            settings: Arc::clone(&self.common.settings_value),
+            keep_records: ask.keep_records,
+            writer: Arc::clone(writer),
+        });
+        let rows = Mutex::new(Vec::with_capacity(samples.len()));
         self.answers(jobs, |answers| {
-            let (places, writer, sender) =
-                (Arc::clone(&places), Arc::clone(writer), sender.clone());
-            let n = answers.len();
+            let (chunk, rows, n) = (Arc::clone(&chunk), &rows, answers.len());
             async move {
-                let read = move || read_rollouts(&answers, &places, &writer, keep);
-                let read = tokio::task::spawn_blocking(read)
-                    .await
-                    .map_err(Halt::infrastructure)??;
+                // Decoding and writing files would hold up the async threads.
+                let read = tokio::task::spawn_blocking(move || chunk.read(&answers));
+                let read = read.await.map_err(Halt::infrastructure)??;
+                lock(rows).extend(read);
                 self.watcher.tell(Progress::Rolled {
                     stage: ask.stage,
                     n,
                     of: ask.items.len(),
                 });
-                drop(sender.send(read));
                 Ok(())
             }
         })
         .await?;
-        drop(sender);
-        while let Some(read) = receiver.recv().await {
-            rows_of.extend(read);
-        }
-        Ok(rows)
+        Ok(rows.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// Stores the items that are not in the store yet.
+    async fn put_items(&self, samples: &[&Sample]) -> Result<(), Halt> {
+        let new: Vec<(Hash, Bytes)> = {
+            let known = lock(&self.known);
+            let new = samples.iter().filter(|s| !known.contains(&s.hash));
+            new.map(|s| (s.hash, s.bytes())).collect()
+        };
+        self.put(new).await
+    }
+}
+
+/// What it takes to read the answers of one chunk.
+struct Chunk {
+    /// Where in the stage the answer of a job belongs.
+    places: HashMap<Key, Vec<usize>>,
+    /// Place of the first sample.
+    first: usize,
+    samples: Vec<Sample>,
+    skill: Arc<Folder>,
+    benchmark: String,
+    settings: Arc<Value>,
+    keep_records: bool,
+    writer: Arc<StageWriter>,
 }
 
 /// A finished rollout on its way into its stage.
@@ -285,58 +315,89 @@ struct Row {
     index: usize,
     rolled: Rolled,
     usage: Usage,
-    line: Vec<u8>,
+    line: Box<RawValue>,
 }
 
-/// Decodes rollouts and writes their folders; runs off the async threads.
-fn read_rollouts(
-    answers: &[(Key, Bytes)],
-    places: &HashMap<Key, Vec<usize>>,
-    writer: &StageWriter,
-    keep: bool,
-) -> Result<Vec<Row>, Halt> {
-    let mut rows = Vec::with_capacity(answers.len());
-    for (key, bytes) in answers {
-        let record: RolloutRecord = serde_json::from_slice(bytes)
-            .map_err(|e| Halt::infrastructure(format!("result `{key}` is damaged: {e}")))?;
-        let id = record
-            .row
-            .get("id")
-            .and_then(serde_json::Value::as_str)
-            .unwrap_or_default();
-        writer.prediction(&skillopt_benchmarks::splits::safe_folder_name(id), &record)?;
-        let line = serde_json::to_vec(&record.row).map_err(Halt::infrastructure)?;
-        let number = |name: &str| {
-            record
-                .row
-                .get(name)
-                .and_then(serde_json::Value::as_f64)
-                .unwrap_or(0.0)
-        };
-        let text = |name: &str| record.row.get(name).and_then(serde_json::Value::as_str);
-        let rolled = Rolled {
-            hard: number("hard"),
-            soft: number("soft"),
-            task_type: text("task_type").unwrap_or_default().to_owned(),
-            record: None,
-        };
-        let usage = record.usage;
-        let record = keep.then(|| Arc::new(record));
-        for index in places.get(key).into_iter().flatten() {
-            let rolled = Rolled {
-                record: record.clone(),
-                ..rolled.clone()
+/// A stored rollout, read only as far as a stage without trajectories needs it.
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(borrow)]
+    row: &'a RawValue,
+    usage: Usage,
+}
+
+#[derive(Deserialize)]
+struct RowOutline<'a> {
+    hard: f64,
+    soft: f64,
+    #[serde(borrow, default)]
+    task_type: Cow<'a, str>,
+}
+
+impl Chunk {
+    /// Decodes rollouts and writes their folders; runs off the async threads.
+    fn read(&self, answers: &[(Key, Bytes)]) -> Result<Vec<Row>, Halt> {
+        let mut rows = Vec::with_capacity(answers.len());
+        for (key, bytes) in answers {
+            let damaged = |e: serde_json::Error| {
+                Halt::infrastructure(format!("result `{key}` is damaged: {e}"))
             };
-            rows.push(Row {
-                key: *key,
-                index: *index,
-                rolled,
-                usage,
-                line: line.clone(),
-            });
+            let outline: Outline<'_> = serde_json::from_slice(bytes).map_err(damaged)?;
+            let row: RowOutline<'_> = serde_json::from_str(outline.row.get()).map_err(damaged)?;
+            let places = self.places.get(key).map(Vec::as_slice).unwrap_or_default();
+            let record = if self.keep_records || self.writer.wants_predictions() {
+                let first = places.first().copied().unwrap_or(self.first);
+                self.record(first, serde_json::from_slice(bytes).map_err(damaged)?)?
+            } else {
+                None
+            };
+            for index in places {
+                let rolled = Rolled {
+                    hard: row.hard,
+                    soft: row.soft,
+                    task_type: row.task_type.clone().into_owned(),
+                    record: record.clone(),
+                };
+                let line = outline.row.to_owned();
+                rows.push(Row {
+                    key: *key,
+                    index: *index,
+                    rolled,
+                    usage: outline.usage,
+                    line,
+                });
+            }
         }
+        Ok(rows)
     }
-    Ok(rows)
+
+    /// Completes a record with the files that follow from its task, writes its folder, and
+    /// returns it if it is to be kept.
+    fn record(
+        &self,
+        index: usize,
+        mut record: RolloutRecord,
+    ) -> Result<Option<Arc<RolloutRecord>>, Halt> {
+        let Some(sample) = index
+            .checked_sub(self.first)
+            .and_then(|i| self.samples.get(i))
+        else {
+            return Ok(None);
+        };
+        let benchmark = registry::find(&self.benchmark).map_err(Halt::infrastructure)?;
+        let files = benchmark.files(Task {
+            item: &sample.item.value,
+            skill: &self.skill.document,
+            skill_files: &BTreeMap::new(),
+            settings: &self.settings,
+        });
+        for (name, text) in files {
+            record.files.entry(name).or_insert(text);
+        }
+        self.writer
+            .prediction(&safe_folder_name(&sample.item.id), &record)?;
+        Ok(self.keep_records.then(|| Arc::new(record)))
+    }
 }
 
 fn answer(notice: Notice) -> Result<(Key, Bytes), Halt> {
@@ -392,7 +453,7 @@ impl Jobs for Session {
         }
         let rows = tokio::task::spawn_blocking(move || {
             writer
-                .finish(rows.iter().map(|row| row.line.as_slice()))
+                .finish(rows.iter().map(|row| row.line.get().as_bytes()))
                 .map(|()| rows)
         })
         .await

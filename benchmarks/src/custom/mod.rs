@@ -68,6 +68,10 @@ impl Benchmark for Custom {
         })
     }
 
+    fn files(&self, task: Task<'_>) -> serde_json::Map<String, serde_json::Value> {
+        rollout::files(task)
+    }
+
     async fn rollout(
         &self,
         task: Task<'_>,

@@ -58,9 +58,6 @@ pub(super) async fn rollout(
             verdict(&settings, &id, task.item, &reply.text).await?,
         )
     };
-    let mut files = Map::new();
-    files.insert("target_system_prompt.txt".to_owned(), system.into());
-    files.insert("target_user_prompt.txt".to_owned(), user.into());
     let conversation = vec![
         json!({ "type": "message", "role": "assistant", "turn": 1, "content": reply.text }),
         verification(&settings, task.item, &verdict),
@@ -69,9 +66,18 @@ pub(super) async fn rollout(
         ending,
         row: row(&settings, id, task.item, &reply.text, verdict, ending),
         conversation,
-        files,
+        files: Map::new(),
         usage: reply.usage,
     })
+}
+
+/// The prompts of the rollout.
+pub(super) fn files(task: Task<'_>) -> Map<String, Value> {
+    let Ok(settings) = Settings::deserialize(task.settings) else {
+        return Map::new();
+    };
+    let user = template::render(&settings.prompt, task.item, task.skill);
+    crate::contract::prompt_files(system(&settings, task.skill), user)
 }
 
 /// The system message: the benchmark's text, then the skill, unless the prompt has its own place

@@ -8,7 +8,7 @@ pub mod score;
 use std::path::Path;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use skillopt_core::job::RolloutRecord;
 
 pub use materialize::materialize_searchqa;
@@ -75,6 +75,10 @@ impl Benchmark for SearchQa {
             failure_categories: failures.map(str::to_owned).to_vec(),
             analyst_prompts: AnalystPrompts::default(),
         })
+    }
+
+    fn files(&self, task: Task<'_>) -> Map<String, Value> {
+        rollout::files(task)
     }
 
     async fn rollout(

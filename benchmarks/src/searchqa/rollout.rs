@@ -54,9 +54,6 @@ pub(super) async fn rollout(
     }
     let score = score::evaluate(&reply, &item.answers);
     conversation.push(verification(&item, &score));
-    let mut files = Map::new();
-    files.insert("target_system_prompt.txt".to_owned(), system.into());
-    files.insert("target_user_prompt.txt".to_owned(), user.into());
     let ending = if score::trim(&reply).is_empty() {
         Ending::AgentFailed
     } else {
@@ -66,13 +63,25 @@ pub(super) async fn rollout(
         ending,
         row: row(&item, score, reply, turns, ending),
         conversation,
-        files,
+        files: Map::new(),
         usage,
     })
 }
 
 fn message(role: Role, content: String) -> Message {
     Message { role, content }
+}
+
+/// The prompts of the first turn.
+pub(super) fn files(task: Task<'_>) -> Map<String, Value> {
+    let text = |key: &str| {
+        task.item
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let user = prompt::user(text("question"), text("context"));
+    crate::contract::prompt_files(prompt::system(task.skill), user)
 }
 
 /// The last entry of the trajectory: what the analysts of training items may see.

@@ -58,12 +58,18 @@ impl StageWriter {
         })
     }
 
+    /// Returns whether [`Self::prediction`] would write anything.
+    #[must_use]
+    pub fn wants_predictions(&self) -> bool {
+        !self.done && self.predictions == Predictions::Write
+    }
+
     /// Writes the files of one item; `folder` is its safe name.
     ///
     /// # Errors
     /// The file system refuses.
     pub fn prediction(&self, folder: &str, record: &RolloutRecord) -> Result<(), FileError> {
-        if self.done || self.predictions == Predictions::Skip {
+        if !self.wants_predictions() {
             return Ok(());
         }
         let dir = self.aside.join("predictions").join(folder);
