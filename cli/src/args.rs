@@ -81,7 +81,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_long_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     skillopt train configs/searchqa/default.yaml --out outputs/first\n  \
     skillopt train my.yaml --set train.batch_size=20 env.limit=50\n  \
     skillopt train my.yaml --edit_budget 8 --slots 64 --json\n\n\
@@ -96,7 +96,7 @@ pub(crate) struct TrainArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_long_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     skillopt eval my.yaml --skill outputs/first/best_skill.md --split test\n  \
     skillopt eval my.yaml --skill skills/mine --split val --limit 20")]
 pub(crate) struct EvalArgs {
@@ -126,7 +126,7 @@ pub(crate) enum Split {
 }
 
 #[derive(Debug, Args)]
-#[command(after_long_help = "Examples:\n  skillopt demo\n  skillopt demo --out /tmp/first")]
+#[command(after_help = "Examples:\n  skillopt demo\n  skillopt demo --out /tmp/first")]
 pub(crate) struct DemoArgs {
     /// Write to this folder [default: `outputs/demo`, or the next free `outputs/demo-2`, …]
     #[arg(long, value_name = "DIR")]
@@ -142,7 +142,7 @@ pub(crate) struct RunsArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "Examples:\n  skillopt show outputs/first\n  skillopt show outputs/first --step 3\n  skillopt show outputs/first --json"
+    after_help = "Examples:\n  skillopt show outputs/first\n  skillopt show outputs/first --step 3\n  skillopt show outputs/first --json"
 )]
 pub(crate) struct ShowArgs {
     /// Show the run in this folder
@@ -154,7 +154,7 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_long_help = "Example:\n  skillopt replay outputs/first\n\n\
+#[command(after_help = "Example:\n  skillopt replay outputs/first\n\n\
     Data files are looked for where the run's configuration names them, so call it from the same folder.")]
 pub(crate) struct ReplayArgs {
     /// Replay the run in this folder
@@ -190,7 +190,7 @@ pub(crate) struct ConfigCheckArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "Examples:\n  skillopt doctor\n  skillopt doctor my.yaml\n\n\
+    after_help = "Examples:\n  skillopt doctor\n  skillopt doctor my.yaml\n\n\
     With a configuration it makes two short calls to each model."
 )]
 pub(crate) struct DoctorArgs {
@@ -203,7 +203,7 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "Example:\n  skillopt completions bash > ~/.local/share/bash-completion/completions/skillopt"
+    after_help = "Example:\n  skillopt completions bash > ~/.local/share/bash-completion/completions/skillopt"
 )]
 pub(crate) struct CompletionArgs {
     /// Write for this shell

@@ -110,13 +110,14 @@ pub(crate) fn resolve(
 /// # Errors
 /// One problem for each role.
 pub(crate) fn check_backends(config: &RunConfig, roles: &[Role]) -> Result<(), Failure> {
+    let chosen = |role: &Role| match role {
+        Role::Optimizer => ("optimizer_backend", &config.optimizer_backend),
+        Role::Target => ("target_backend", &config.target_backend),
+    };
     let problems: Vec<Problem> = roles
         .iter()
         .filter_map(|role| {
-            let (key, backend) = match role {
-                Role::Optimizer => ("optimizer_backend", &config.optimizer_backend),
-                Role::Target => ("target_backend", &config.target_backend),
-            };
+            let (key, backend) = chosen(role);
             if models::AVAILABLE.contains(&backend.as_str()) {
                 return None;
             }
@@ -137,6 +138,10 @@ pub(crate) fn check_backends(config: &RunConfig, roles: &[Role]) -> Result<(), F
         })
         .collect();
     if problems.is_empty() {
+        if roles.iter().any(|role| chosen(role).1 == "simulated") {
+            models::simulated_settings(&config.sim)
+                .map_err(|e| Failure::usage(format!("`model.sim`: {e}")))?;
+        }
         return Ok(());
     }
     Err(Failure::from(Errors(problems)).hint(

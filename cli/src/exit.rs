@@ -9,7 +9,7 @@ pub(crate) enum Exit {
     Done,
     /// Something went wrong that should not, or a replay found a difference.
     Unexpected,
-    /// The command line, the configuration or the data cannot be used; nothing was spent.
+    /// The command line, the configuration or the data cannot be used.
     Usage,
     /// There was nothing to judge, so there is no score.
     NothingJudged,
@@ -22,6 +22,7 @@ pub(crate) enum Exit {
 }
 
 /// All codes, with what they mean to a script.
+#[cfg_attr(not(test), expect(dead_code, reason = "shown by the documentation"))]
 pub(crate) const TABLE: &[(Exit, &str)] = &[
     (
         Exit::Done,
@@ -31,10 +32,7 @@ pub(crate) const TABLE: &[(Exit, &str)] = &[
         Exit::Unexpected,
         "unexpected failure; `replay`: the run does not agree with its answers",
     ),
-    (
-        Exit::Usage,
-        "usage, configuration or data cannot be used; nothing was spent",
-    ),
+    (Exit::Usage, "usage, configuration or data cannot be used"),
     (
         Exit::NothingJudged,
         "nothing could be judged, so there is no score",
@@ -75,7 +73,8 @@ impl From<Exit> for ExitCode {
 }
 
 /// Returns the table as Markdown.
-pub(crate) fn page() -> String {
+#[cfg(test)]
+fn page() -> String {
     let mut page = "# Exit codes\n\n| code | meaning |\n| --- | --- |\n".to_owned();
     for (exit, meaning) in TABLE {
         page.push_str(&format!("| {} | {meaning} |\n", exit.code()));

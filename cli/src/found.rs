@@ -1,12 +1,14 @@
 //! A run in a folder, as others left it.
 
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use skillopt_coordinator::events::{self, Event};
 use skillopt_coordinator::folder::RunFolder;
 use skillopt_coordinator::read_model::RunView;
-use skillopt_queue::{RunId, sqlite};
+use skillopt_queue::RunId;
+use skillopt_queue::sqlite::SqlitePeek;
 use skillopt_runtime::files;
 
 use crate::failure::Failure;
@@ -19,7 +21,8 @@ pub(crate) const FILE_MAX: u64 = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) folder: RunFolder,
-    pub(crate) run: RunId,
+    /// `train` or `eval`.
+    pub(crate) command: String,
     pub(crate) store: PathBuf,
     pub(crate) events: Vec<Event>,
     pub(crate) view: RunView,
@@ -50,6 +53,8 @@ impl Found {
             ))
         })?;
         let run = RunId::new(&run);
+        let facts = identity.get("facts").and_then(Value::as_object);
+        let command = facts.and_then(|facts| text(facts, "command"));
         let status = json(&folder.private().join(STATUS)).unwrap_or_default();
         let store = match (store, text(&status, "store").filter(|s| !s.is_empty())) {
             (Some(store), _) => store.to_owned(),
@@ -60,12 +65,13 @@ impl Found {
         let mut view = RunView::of(run.as_str(), &events);
         let is_over = events.iter().any(|e| e.kind == "ended");
         if !is_over && let Some(state) = text(&status, "state") {
-            view.run.state = state;
+            let is_left = state == "running" && !is_busy(&folder);
+            view.run.state = if is_left { "stopped".to_owned() } else { state };
         }
         let cause = text(&status, "cause").filter(|_| !is_over);
         Ok(Self {
             folder,
-            run,
+            command: command.unwrap_or_else(|| "train".to_owned()),
             store,
             events,
             view,
@@ -90,6 +96,12 @@ pub(crate) fn text_file(path: &Path) -> Result<String, Failure> {
     let bytes = files::read_limited(path, FILE_MAX)?;
     String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("`{}` is not UTF-8 text", path.display())))
+}
+
+/// Returns whether a process is at work in the folder; it holds the lock then.
+fn is_busy(folder: &RunFolder) -> bool {
+    let lock = std::fs::File::open(folder.private().join("lock"));
+    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 fn no_run(path: &Path) -> Failure {
@@ -118,7 +130,7 @@ fn log(store: &Path, run: &RunId) -> Result<Vec<Event>, Failure> {
             store.display()
         )));
     }
-    let bytes = sqlite::peek_events(store, run)?;
+    let bytes = SqlitePeek::open(store)?.log(run)?;
     bytes
         .iter()
         .map(|b| events::decode(b).map_err(Failure::from))

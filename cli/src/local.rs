@@ -162,7 +162,7 @@ pub(crate) async fn run_training(
 }
 
 /// Writes what `runs` shows of a run: not part of its result.
-fn write_status(
+pub(crate) fn write_status(
     folder: &RunFolder,
     store: &str,
     state: &str,
@@ -180,7 +180,7 @@ fn write_status(
     Ok(())
 }
 
-fn word(halt: &Halt) -> &'static str {
+pub(crate) fn word(halt: &Halt) -> &'static str {
     match halt {
         Halt::Paused(..) => "paused",
         Halt::Interrupted => "interrupted",

@@ -44,8 +44,8 @@ pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
                             Arc::clone(known.get())
                         }
                         std::collections::hash_map::Entry::Vacant(new) => {
-                            let read = skillopt_sim::Settings::default().with_json(&settings);
-                            let read = read.map_err(|e| unusable(profile, e.to_string()))?;
+                            let read = simulated_settings(&profile.settings)
+                                .map_err(|e| unusable(profile, e.to_string()))?;
                             Arc::clone(new.insert(Arc::new(SimulatedModel::new(read))))
                         }
                     };
@@ -61,6 +61,20 @@ pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
             }
         },
     )
+}
+
+/// Reads the settings of the simulated model; a configuration may write `_` for `-`.
+///
+/// # Errors
+/// The first setting that cannot be made.
+pub(crate) fn simulated_settings(
+    settings: &serde_json::Map<String, serde_json::Value>,
+) -> Result<skillopt_sim::Settings, skillopt_sim::SettingError> {
+    let spelled: serde_json::Map<_, _> = settings
+        .iter()
+        .map(|(name, value)| (name.replace('_', "-"), value.clone()))
+        .collect();
+    skillopt_sim::Settings::default().with_json(&spelled.into())
 }
 
 fn unusable(profile: &Profile, detail: String) -> CallError {

@@ -27,7 +27,7 @@ use skillopt_core::hash::Hash;
 use skillopt_core::job::Key;
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::peek::peek_events;
+pub use self::peek::SqlitePeek;
 use self::read::Reader;
 use self::write::Op;
 use crate::commit::Commit;

@@ -52,16 +52,9 @@ pub(crate) fn check(args: &ConfigCheckArgs, out: &Out) -> Result<Exit, Failure> 
     out.warnings(&warnings);
     check_backends(&config, &[Role::Optimizer, Role::Target])?;
     // A ratio split is worked out, and must leave nothing behind.
-    let scratch = std::env::temp_dir().join(format!("skillopt-check-{}", std::process::id()));
-    let writes_split = config.split_output_dir.is_empty();
-    if writes_split {
-        config.out_root = scratch.display().to_string();
-    }
-    let prepared = prepare(&config, skillopt_worker::CHAT_LANE);
-    if writes_split && scratch.exists() {
-        std::fs::remove_dir_all(&scratch)?;
-    }
-    let prepared = prepared?;
+    let scratch = tempfile::tempdir()?;
+    config.out_root = scratch.path().display().to_string();
+    let prepared = prepare(&config, skillopt_worker::CHAT_LANE)?;
     let need = Preflight::new(&prepared, config.max_turns.unwrap_or(1) as u64);
     if out.json {
         out.object("check", json!({"ok": true, "need": need.to_json()}));

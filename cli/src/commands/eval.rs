@@ -17,7 +17,7 @@ use crate::args::{EvalArgs, Split};
 use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::local::Local;
+use crate::local::{self, Local};
 use crate::output::progress::Reporter;
 use crate::output::words::{amount, count};
 use crate::output::{Out, Tone};
@@ -152,6 +152,11 @@ fn evaluate(
     });
     let outcome = process::block_on(&shutdown, told(out), work)?;
     reporter.finish();
+    let (state, cause) = match &outcome {
+        Ok(_) => ("evaluated", None),
+        Err(halt) => (local::word(halt), Some(halt.to_string())),
+    };
+    local::write_status(&local.folder, &config.store, state, cause.as_deref())?;
     let stage = outcome.map_err(|halt| {
         let failure = stopped(halt, &RunRow::default(), command);
         let is_over = failure.hint.is_none();

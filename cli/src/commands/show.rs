@@ -146,11 +146,11 @@ fn show_step(found: &Found, step: u64, out: &Out) -> Result<(), Failure> {
         .edit_budget
         .map_or_else(String::new, |b| format!(" (at most {b})"));
     out.line(format!(
-        "train rollouts {} of {}; {} proposals, {} edits{budget}",
+        "{} on {}; {}, {}{budget}",
         share(row.rollout),
-        row.rollout_n.unwrap_or(0),
-        row.patches.unwrap_or(0),
-        row.edits.unwrap_or(0)
+        plural(row.rollout_n.unwrap_or(0), "train rollout"),
+        plural(row.patches.unwrap_or(0), "proposal"),
+        plural(row.edits.unwrap_or(0), "edit")
     ));
     out.line(format!(
         "{}, {} tokens sent, {} received",

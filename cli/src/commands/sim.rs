@@ -40,7 +40,7 @@ impl Args for ServeArgs {
             }
             arg
         });
-        command.arg(listen).args(settings).after_long_help(
+        command.arg(listen).args(settings).after_help(
             "Example:\n  skillopt sim serve --listen 127.0.0.1:8080 --latency fixed:50 --p429 0.05\n\n\
              When it listens it writes one line with its address to standard output.",
         )

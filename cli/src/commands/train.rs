@@ -83,8 +83,8 @@ pub(crate) fn train(
     check_backends(config, &[Role::Optimizer, Role::Target])?;
     check_slots(config)?;
     let prepared = prepare(config, skillopt_worker::CHAT_LANE)?;
-    preflight(config, &prepared, out);
     let local = Local::open(config, &prepared)?;
+    preflight(config, &prepared, out);
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
     let watcher = reporter.watcher();

@@ -196,9 +196,22 @@ fn stage_words(folder: &str) -> String {
         "test_eval_final" => "test split, last skill".to_owned(),
         "final_selection_eval" => "val split, last skill".to_owned(),
         other => other
-            .trim_start_matches("steps/")
-            .replace('_', " ")
-            .replace('/', ", "),
+            .split('/')
+            .filter(|part| *part != "steps")
+            .map(plain)
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+/// Writes `step_0012` as `step 12`.
+fn plain(part: &str) -> String {
+    match part.rsplit_once('_') {
+        Some((word, number)) if number.bytes().all(|b| b.is_ascii_digit()) => {
+            let number = number.trim_start_matches('0');
+            format!("{word} {}", if number.is_empty() { "0" } else { number })
+        }
+        _ => part.replace('_', " "),
     }
 }
 
@@ -208,4 +221,27 @@ fn bar(name: &str, of: usize) -> ProgressBar {
     ProgressBar::new(of as u64)
         .with_style(style)
         .with_message(stage_words(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_in_words() {
+        for (folder, want) in [
+            ("steps/step_0012/rollout", "step 12, rollout"),
+            (
+                "steps/step_0001/batch_0/rollout",
+                "step 1, batch 0, rollout",
+            ),
+            (
+                "slow_update/epoch_02/rollout_prev",
+                "slow update, epoch 2, rollout prev",
+            ),
+            ("test_eval", "test split, best skill"),
+        ] {
+            assert_eq!(stage_words(folder), want);
+        }
+    }
 }

@@ -13,17 +13,25 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
     let widths: Vec<usize> = (0..columns).map(width).collect();
     rows.iter()
         .map(|row| {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| {
-                let is_number = cell
-                    .chars()
-                    .next()
-                    .is_some_and(|c| c.is_ascii_digit() || "+−±—".contains(c));
-                if is_number {
-                    format!("{cell:>width$}")
-                } else {
-                    format!("{cell:<width$}")
-                }
-            });
+            let cells = row
+                .iter()
+                .zip(&widths)
+                .enumerate()
+                .map(|(i, (cell, width))| {
+                    if i + 1 == columns && columns > 2 {
+                        // The last column holds words.
+                        return cell.clone();
+                    }
+                    let is_number = cell
+                        .chars()
+                        .next()
+                        .is_some_and(|c| c.is_ascii_digit() || "+−±—".contains(c));
+                    if is_number {
+                        format!("{cell:>width$}")
+                    } else {
+                        format!("{cell:<width$}")
+                    }
+                });
             cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         })
         .collect()
@@ -41,6 +49,10 @@ mod tests {
             cell(&["1", "71.8%"]),
             cell(&["12", "—"]),
         ]);
+        assert_eq!(
+            table(&[cell(&["a", "b", "why"]), cell(&["1", "2", "3 were lost"])]),
+            ["a  b  why", "1  2  3 were lost"]
+        );
         assert_eq!(seen, ["step  score", "   1  71.8%", "  12      —"]);
     }
 }

@@ -1,0 +1,179 @@
+//! Whole runs through the real program, and what can be seen of them afterwards.
+
+mod common;
+
+use common::Place;
+use serde_json::Value;
+
+#[test]
+fn demo() {
+    let place = Place::new();
+    place.golden("demo", "demo --quiet");
+    assert!(place.path("outputs/demo/run/best_skill.md").exists());
+    let agrees = place.run("replay outputs/demo/run --quiet");
+    assert_eq!(agrees.code, 0, "{agrees:?}");
+}
+
+#[test]
+fn a_run_and_what_is_seen_of_it() {
+    let place = Place::with_data();
+    let first = place.run("train run.yaml -q");
+    assert_eq!((first.code, first.err.as_str()), (0, ""), "{first:?}");
+    assert_eq!(
+        place.run("train run.yaml -q"),
+        first,
+        "the same again, from the store"
+    );
+    for (name, args) in [
+        ("run/train", "train run.yaml -q"),
+        ("run/runs", "runs"),
+        ("run/show", "show outputs/run"),
+        ("run/show-step", "show outputs/run --step 1"),
+        ("run/show-step-json", "show outputs/run --step 1 --json"),
+        ("run/show-no-step", "show outputs/run --step 40"),
+        ("run/show-json", "show outputs/run --json"),
+        ("run/replay", "replay outputs/run -q"),
+        ("run/replay-json", "replay outputs/run -q --json"),
+        ("run/other", "train run.yaml --seed 7"),
+        ("run/config-check", "config check run.yaml"),
+        ("run/config-show", "config show run.yaml --origin"),
+    ] {
+        place.golden(name, args);
+    }
+}
+
+#[test]
+fn a_replay_finds_every_change() {
+    let place = Place::with_data();
+    assert_eq!(place.run("train run.yaml -q").code, 0);
+    let write = |path: &str, from: &str, to: &str| {
+        let text = place.read(path);
+        assert!(text.contains(from), "{path} has no {from}");
+        place.write(path, &text.replacen(from, to, 1));
+        text
+    };
+    for (path, from, to) in [
+        ("outputs/run/history.json", "\"step\": 1", "\"step\": 2"),
+        ("outputs/run/summary.json", "\"version\"", "\"versions\""),
+        (
+            "outputs/run/steps/step_0001/rollout/results.jsonl",
+            "\"hard\":",
+            "\"hard\": ",
+        ),
+        ("outputs/run/skills/skill_v0002.md", "RULE", "RULES"),
+    ] {
+        let old = write(path, from, to);
+        let seen = place.run("replay outputs/run -q");
+        assert_eq!(seen.code, 1, "{path}: {seen:?}");
+        let name = path.trim_start_matches("outputs/run/");
+        assert_eq!(
+            seen.out,
+            format!(
+                "✕ `{name}` differs\ndoes not agree: 1 place where the run and its answers part ways\n"
+            )
+        );
+        place.write(path, &old);
+    }
+    place.write("outputs/run/skills/extra.md", "x");
+    let seen = place.run("replay outputs/run -q");
+    assert!(
+        seen.out
+            .starts_with("✕ `skills/extra.md` is no file of this run\n"),
+        "{seen:?}"
+    );
+    std::fs::remove_file(place.path("outputs/run/skills/extra.md")).unwrap();
+    std::fs::remove_file(place.path("outputs/run/best_skill.md")).unwrap();
+    let seen = place.run("replay outputs/run -q --json");
+    let value: Value = serde_json::from_str(&seen.out).unwrap();
+    assert_eq!((&value["agrees"], seen.code), (&Value::from(false), 1));
+    assert_eq!(value["differences"][0], "`best_skill.md` is missing");
+}
+
+#[test]
+fn json_lines_are_whole_and_versioned() {
+    let place = Place::with_data();
+    let seen = place.run("train run.yaml --json");
+    assert_eq!((seen.code, seen.err.as_str()), (0, ""));
+    let lines: Vec<Value> = seen
+        .out
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert!(lines.iter().all(|line| line["v"] == 1));
+    let kind = |line: &Value| line["type"].as_str().unwrap().to_owned();
+    assert_eq!(kind(&lines[0]), "preflight");
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|l| kind(l) == "step" && l["slow"] == false)
+            .count(),
+        4
+    );
+    let result = lines.last().unwrap();
+    assert_eq!(kind(result), "result");
+    assert_eq!(result["best_skill"], "outputs/run/best_skill.md");
+    assert_eq!(result["run"]["steps_done"], 4);
+}
+
+#[test]
+fn an_evaluation_is_made_once() {
+    let place = Place::with_data();
+    place.write("skill.md", "Be brief.\n");
+    for (name, args) in [
+        (
+            "eval/test",
+            "eval run.yaml --skill skill.md --split test --out outputs/e -q",
+        ),
+        (
+            "eval/again",
+            "eval run.yaml --skill skill.md --split valid_unseen --out outputs/e -q",
+        ),
+        (
+            "eval/other",
+            "eval run.yaml --skill skill.md --split val --out outputs/e -q",
+        ),
+        (
+            "eval/json",
+            "eval run.yaml --skill skill.md --out outputs/all -q --json",
+        ),
+        ("eval/runs", "runs"),
+        ("eval/replay", "replay outputs/e"),
+    ] {
+        place.golden(name, args);
+    }
+    let summary: Value = serde_json::from_str(&place.read("outputs/e/eval_summary.json")).unwrap();
+    assert_eq!(summary["n_items"], 20);
+    assert_eq!(summary["split"], "test");
+}
+
+#[test]
+fn a_run_without_gain_says_so() {
+    let place = Place::with_data();
+    let args = "train run.yaml -q --set model.sim.p_rule=0 model.sim.p_none=0.5 --out outputs/none";
+    place.golden("run/no-gain", args);
+    let code = place.run(&format!("{args} --exit-code")).code;
+    assert_eq!(code, 5);
+}
+
+#[test]
+fn a_dead_provider_pauses_the_run() {
+    let place = Place::with_data();
+    let args = "train run.yaml -q --set model.retry_attempts=2 model.retry_base_ms=1 --backend \
+                openai_compatible --openai_compatible_base_url http://127.0.0.1:1/v1 \
+                --openai_compatible_api_key sk-secret";
+    let seen = place.run(args);
+    assert_eq!((seen.code, seen.out.as_str()), (4, ""), "{seen:?}");
+    assert!(
+        seen.err.contains("error: paused (provider)"),
+        "{}",
+        seen.err
+    );
+    assert!(seen.err.contains("hint: 0 of 4 steps and all answers so far are kept; go on with `skillopt train run.yaml"), "{}", seen.err);
+    assert!(!seen.err.contains("sk-secret"), "{}", seen.err);
+    let runs = place.run("runs");
+    assert!(runs.out.contains("paused"), "{runs:?}");
+    let shown = place.run("show outputs/run");
+    assert!(shown.out.starts_with("paused (provider)"), "{shown:?}");
+    let replayed = place.run("replay outputs/run -q");
+    assert!(replayed.out.starts_with("agrees so far"), "{replayed:?}");
+}
