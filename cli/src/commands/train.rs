@@ -3,6 +3,7 @@
 use serde_json::json;
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
+use skillopt_coordinator::folder::RunFolder;
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, headline, points, share};
 use skillopt_runtime::{Shutdown, limits};
@@ -82,6 +83,7 @@ pub(crate) fn train(
 ) -> Result<RunRow, Failure> {
     check_backends(config, &[Role::Optimizer, Role::Target])?;
     check_slots(config)?;
+    RunFolder::new(&config.out_root).check_is_ours()?;
     let prepared = prepare(config, skillopt_worker::CHAT_LANE)?;
     let local = Local::open(config, &prepared)?;
     preflight(config, &prepared, out);

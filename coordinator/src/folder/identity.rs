@@ -40,6 +40,9 @@ pub enum ClaimError {
     File(#[from] FileError),
 }
 
+/// Where benchmarks put the splits that they draw (training spec 8.1).
+const DRAWN_SPLITS: &str = "_generated_splits";
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Identity {
     version: u32,
@@ -61,9 +64,7 @@ impl RunFolder {
     ) -> Result<Claim, ClaimError> {
         let root = self.root();
         let mine = root.join(PRIVATE);
-        if !mine.exists() && root.exists() && !is_empty(root)? {
-            return Err(ClaimError::Foreign(root.to_owned()));
-        }
+        self.check_is_ours()?;
         files::create_dir_all(&mine)?;
         let lock = self.lock()?;
         let path = mine.join("run.json");
@@ -100,6 +101,19 @@ impl RunFolder {
         Ok(Claim { _lock: lock })
     }
 
+    /// Refuses a folder that holds other things than a run. Ask before loading a benchmark, which
+    /// may write the split that it draws into the folder.
+    ///
+    /// # Errors
+    /// See [`ClaimError::Foreign`]; nothing was changed.
+    pub fn check_is_ours(&self) -> Result<(), ClaimError> {
+        let root = self.root();
+        if !self.private().exists() && root.exists() && !is_empty(root)? {
+            return Err(ClaimError::Foreign(root.to_owned()));
+        }
+        Ok(())
+    }
+
     fn lock(&self) -> Result<File, ClaimError> {
         let path = self.private().join("lock");
         let error = |e| FileError::new("lock", &path, e);
@@ -117,9 +131,16 @@ impl RunFolder {
     }
 }
 
+/// Tells whether a folder holds nothing, or only the split that a benchmark drew for the run that
+/// is about to take the folder.
 fn is_empty(path: &std::path::Path) -> Result<bool, FileError> {
-    let mut entries = std::fs::read_dir(path).map_err(|e| FileError::new("read", path, e))?;
-    Ok(entries.next().is_none())
+    let error = |e| FileError::new("read", path, e);
+    for entry in std::fs::read_dir(path).map_err(error)? {
+        if entry.map_err(error)?.file_name() != DRAWN_SPLITS {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -164,5 +185,16 @@ mod tests {
         let refused = RunFolder::new(dir.path()).claim("r", &facts(1), differs);
         assert!(matches!(refused, Err(ClaimError::Foreign(_))));
         assert!(!dir.path().join(PRIVATE).exists());
+    }
+
+    #[test]
+    fn a_folder_with_a_drawn_split_can_be_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(DRAWN_SPLITS)).unwrap();
+        drop(
+            RunFolder::new(dir.path())
+                .claim("r", &facts(1), differs)
+                .unwrap(),
+        );
     }
 }
