@@ -29,11 +29,14 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
+/// Connections that are kept open.
+type Pool<C> = Client<C, Full<Bytes>>;
+
 /// A client for plain and TLS addresses.
 pub(crate) struct Http {
-    plain: Client<HttpConnector, Full<Bytes>>,
+    plain: Pool<HttpConnector>,
     /// Built at the first `https` call: a plain address then needs no root certificates.
-    tls: OnceLock<Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, String>>,
+    tls: OnceLock<Result<Pool<HttpsConnector<HttpConnector>>, String>>,
 }
 
 impl Http {

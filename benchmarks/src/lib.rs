@@ -7,6 +7,7 @@
 pub mod contract;
 pub mod custom;
 pub mod error;
+mod load_args;
 mod nearest;
 pub mod registry;
 pub mod searchqa;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use crate::backend_keys::BackendKey;
+use crate::cast::cast;
 use crate::key::Kind;
 use crate::node::{Data, Mapping, Node, Origin};
-use crate::overrides::cast;
 use crate::problem::Problem;
 use crate::roles::Role;
 use crate::secret::{REDACTED, Secret};

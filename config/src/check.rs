@@ -1,10 +1,10 @@
 //! The checks that look at more than one value (training spec 7.8, D16, D35).
 
 use crate::choices::{LrControlMode, LrScheduler, SplitMode, UpdateMode};
+use crate::context::Context;
 use crate::flat::Flat;
 use crate::node::{Data, Node, Origin};
 use crate::problem::{Problem, Warning};
-use crate::resolve::Context;
 use crate::run_config::RunConfig;
 use crate::suggest::nearest;
 

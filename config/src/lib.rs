@@ -9,8 +9,10 @@
 
 pub mod backend_keys;
 pub mod backend_settings;
+pub mod cast;
 mod check;
 pub mod choices;
+mod context;
 mod export;
 pub mod flags;
 pub mod flat;
@@ -35,6 +37,7 @@ pub use choices::{
     AnswerMode, AppendixSource, GateMetric, LrControlMode, LrScheduler, PairPolicy, Predictions,
     ReasoningEffort, Scope, SplitMode, UpdateMode,
 };
+pub use context::Context;
 pub use export::{SizeError, Sizes, changes_results, differs, shown, to_config_json};
 pub use flags::{Flag, flags};
 pub use flat::Flat;
@@ -43,7 +46,6 @@ pub use node::Origin;
 pub use overrides::OverrideError;
 pub use problem::{Errors, Problem, Warning};
 pub use reference::reference_page;
-pub use resolve::Context;
 pub use roles::Role;
 pub use run_config::{KEYS, RunConfig};
 pub use secret::{REDACTED, Secret, is_secret_name};

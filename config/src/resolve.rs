@@ -1,7 +1,8 @@
 //! From flat settings to a typed, fully checked configuration.
 
-use crate::backend_settings::{BackendSettings, EnvLookup};
+use crate::backend_settings::BackendSettings;
 use crate::check;
+use crate::context::Context;
 use crate::flat::{Flat, SECTIONS};
 use crate::node::{Mapping, Node, Origin};
 use crate::problem::{Errors, Problem, Warning};
@@ -12,23 +13,6 @@ use crate::run_config::{KEYS, RunConfig};
 use crate::secret::{Secret, is_secret_name};
 use crate::setting::{Reader, scalar_text};
 use crate::suggest::nearest;
-
-/// What the checks need to know from outside.
-#[derive(Clone, Copy)]
-pub struct Context<'a> {
-    /// The benchmarks there are; `None` leaves the name unchecked.
-    pub benchmarks: Option<&'a [&'a str]>,
-    /// The environment.
-    pub env: EnvLookup<'a>,
-}
-
-impl Context<'_> {
-    /// A context that knows no benchmark and an empty environment.
-    pub const BARE: Context<'static> = Context {
-        benchmarks: None,
-        env: &|_| None,
-    };
-}
 
 impl RunConfig {
     /// Reads and checks everything, before any model is called (D35). All that is wrong is

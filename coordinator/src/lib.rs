@@ -8,6 +8,7 @@ pub mod folder;
 pub mod halt;
 pub mod inputs;
 pub mod jobs;
+pub mod log;
 pub mod prepare;
 pub mod progress;
 pub mod read_model;

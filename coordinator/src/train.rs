@@ -4,6 +4,7 @@
 //! writes. Running it again after any crash gives the same run (training spec, chapters 1 and 8.4).
 //! Start at [`train`].
 
+mod commits;
 mod compare;
 mod epoch_end;
 mod finish;
@@ -33,10 +34,11 @@ use self::judge::no_baseline;
 use self::optimizer::Optimizer;
 use self::state::State;
 use self::tokens::Tokens;
-use crate::events::{Event, Log};
+use crate::events::Event;
 use crate::folder::RunFolder;
 use crate::halt::Halt;
 use crate::jobs::{Jobs, Urgency};
+use crate::log::Log;
 use crate::sample::Sample;
 use crate::timings::Timings;
 

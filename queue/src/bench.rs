@@ -11,8 +11,8 @@ use skillopt_runtime::clock::Stopwatch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::backing::Backing;
 use crate::clock::SystemClock;
-use crate::commit::Backing;
 use crate::embedded::EmbeddedQueue;
 use crate::message::{Enqueue, Lane, Priority, RunId, Want};
 use crate::notice::Ended;

@@ -19,8 +19,9 @@ use skillopt_core::job::Key;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::backing::Backing;
 use crate::clock::{Clock, Timestamp};
-use crate::commit::{Backing, Commit};
+use crate::commit::Commit;
 use crate::message::{Enqueue, Lane, Leased, RunId, Ticket, Want};
 use crate::notice::{Ended, Mailbox, Notices};
 use crate::queue::{

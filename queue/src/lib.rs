@@ -8,11 +8,13 @@
 //!
 //! Start at [`Queue`].
 
+mod backing;
 pub mod bench;
 pub mod clock;
 mod commit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod dead_letter;
 mod embedded;
 mod memory;
 pub mod message;
@@ -22,8 +24,8 @@ pub mod sqlite;
 mod state;
 pub mod store;
 
+pub use backing::Backing;
 pub use clock::{Clock, SystemClock, TestClock, Timestamp};
-pub use commit::Backing;
 pub use embedded::EmbeddedQueue;
 pub use memory::MemoryStore;
 pub use message::{Enqueue, Fence, Lane, Leased, Priority, RunId, Ticket, Want};

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use skillopt_core::job::Key;
 use tokio::sync::Notify;
 
-use crate::queue::DeadLetter;
+use crate::dead_letter::DeadLetter;
 use crate::store::{self, Store};
 
 /// Results that wait unread in one [`Notices`] take at most this many bytes; later ones are read

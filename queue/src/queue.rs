@@ -9,19 +9,15 @@ use skillopt_core::job::Key;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Timestamp;
+pub use crate::dead_letter::{
+    DeadLetter, EVIDENCE_BYTES_MAX, EVIDENCE_MAX, Evidence, FAILURE_BYTES_MAX, Failure,
+};
 use crate::message::{Enqueue, Leased, RunId, Ticket, Want};
 use crate::notice::Notices;
 use crate::store;
 
 /// Longest encoded job, in bytes; large values travel as blobs.
 pub const JOB_BYTES_MAX: usize = 64 << 10;
-/// Most pieces of evidence kept per job; the oldest go first.
-pub const EVIDENCE_MAX: usize = 16;
-/// Longest text of one piece of evidence, in bytes; the rest is cut off.
-pub const EVIDENCE_BYTES_MAX: usize = 4 << 10;
-
-/// Longest detail of a failure, in bytes; a longer one is left out.
-pub const FAILURE_BYTES_MAX: usize = 64 << 10;
 
 /// Bounds of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,48 +166,6 @@ pub enum Renewal {
 pub struct Completed {
     /// Whether this result was stored. If not, the key had one already, and that one was told.
     pub is_first: bool,
-}
-
-/// Why a worker gave up on a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// A sentence for people, cut off at [`EVIDENCE_BYTES_MAX`].
-    pub cause: String,
-    /// Details for the run that asked, in a form that worker and run agree on; may be empty. Left
-    /// out above [`FAILURE_BYTES_MAX`].
-    pub detail: Bytes,
-}
-
-/// Something that happened to a job on its way into the dead letters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evidence {
-    /// When, by the queue's clock.
-    pub at: Timestamp,
-    /// The worker that held the job.
-    pub worker: Arc<str>,
-    /// What happened.
-    pub what: String,
-}
-
-/// A job that no worker could finish.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetter {
-    /// The job.
-    pub key: Key,
-    /// The encoded job.
-    pub job: Bytes,
-    /// The runs that waited for it.
-    pub runs: Vec<RunId>,
-    /// How often it was handed out.
-    pub deliveries: u32,
-    /// How often a worker returned it for another try.
-    pub retries: u32,
-    /// How often its lease ran out.
-    pub losses: u32,
-    /// What happened, oldest first, at most [`EVIDENCE_MAX`] entries.
-    pub evidence: Vec<Evidence>,
-    /// Why it is here.
-    pub failure: Failure,
 }
 
 /// Counts of a queue.

@@ -1,8 +1,8 @@
 //! Request keys: they name the work and not the wording, so that counts, latencies and faults can
 //! be compared between implementations (chapter 6).
 
+use crate::call::Call;
 use crate::markers::fingerprint;
-use crate::replies::Call;
 use crate::stage::Stage;
 use crate::unit::short_hash;
 use crate::world::Item;

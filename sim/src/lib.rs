@@ -9,6 +9,7 @@
 //! Source: the specification of the simulated model, whose chapters the modules name.
 
 pub mod backend;
+mod call;
 pub mod faults;
 pub mod generate;
 mod keys;

@@ -11,7 +11,7 @@ use skillopt_core::skill::Folder;
 use skillopt_queue::Store;
 
 use crate::ModelFactory;
-use crate::execute::Stop;
+use crate::stop::Stop;
 
 /// A skill as a rollout takes it.
 pub(crate) struct Skill {
@@ -84,7 +84,7 @@ impl Blobs {
             })
             .collect();
         let skill = Skill {
-            text: folder.document.clone(),
+            text: folder.document,
             files,
         };
         Ok(self.skills.put(hash, Arc::new(skill), bytes.len()))

@@ -15,6 +15,7 @@ use skillopt_core::job::{
 use skillopt_runtime::Retry;
 
 use crate::blobs::Blobs;
+use crate::stop::Stop;
 use crate::target::{SlotTarget, request};
 
 /// How one delivery of a job ended.
@@ -25,30 +26,6 @@ pub(crate) enum Delivery {
     Later { wait: Duration, cause: String },
     /// For good; its run pauses.
     Lost(Failure),
-}
-
-/// Why a job cannot be run.
-#[derive(Debug)]
-pub(crate) struct Stop(pub(crate) Failure);
-
-impl Stop {
-    pub(crate) fn infrastructure(cause: String) -> Self {
-        Self(Failure {
-            class: FailureClass::Infrastructure,
-            cause,
-        })
-    }
-
-    pub(crate) fn provider(cause: String) -> Self {
-        Self(Failure {
-            class: FailureClass::Provider,
-            cause,
-        })
-    }
-
-    pub(crate) fn damaged(hash: Hash, error: &dyn std::fmt::Display) -> Self {
-        Self::infrastructure(format!("blob `{hash}` is damaged: {error}"))
-    }
 }
 
 enum Trouble {

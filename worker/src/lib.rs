@@ -7,6 +7,7 @@
 mod blobs;
 mod execute;
 mod lease;
+mod stop;
 mod target;
 
 use std::sync::Arc;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{Item, Part, Ratio, Splits, check_unique, mersenne, read, write};
-use crate::contract::LoadArgs;
 use crate::error::LoadError;
+use crate::load_args::LoadArgs;
 use crate::nearest;
 
 /// How a benchmark's files are laid out.

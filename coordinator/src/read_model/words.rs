@@ -81,7 +81,7 @@ impl StepRow {
             ("accept_new_best", _) => format!("{}; the best so far", compared("above")),
             (_, Verdict::Accepted) => compared("above"),
             (_, Verdict::Refused) => compared(match self.change {
-                Some(change) if change == 0.0 => "not above",
+                Some(0.0) => "not above",
                 _ => "below",
             }),
             (_, Verdict::TakenWithoutGate) if self.score.is_none() => {

@@ -2,7 +2,7 @@
 //!
 //! Source: training spec, 3.5, 3.6, 6.10 with D11.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ pub fn replace(skill: &str, notes: &[String]) -> String {
 /// punctuation.
 #[must_use]
 pub fn distinct(notes: &[String]) -> Vec<String> {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     notes
         .iter()
         .map(|note| clean(note))

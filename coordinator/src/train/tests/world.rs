@@ -13,10 +13,10 @@ use skillopt_core::skill::Folder;
 use skillopt_core::stages::prompts;
 use skillopt_queue::{MemoryStore, RunId};
 
-use crate::events::Log;
 use crate::folder::RunFolder;
 use crate::halt::Halt;
 use crate::jobs::{ChatAsk, Jobs, Rolled, RolloutAsk, Stage};
+use crate::log::Log;
 use crate::progress::Watcher;
 use crate::sample::{Sample, Samples};
 use crate::timings::Timings;
