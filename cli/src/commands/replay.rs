@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use skillopt_config::{Flat, Origin, RunConfig};
 use skillopt_coordinator::Halt;
-use skillopt_coordinator::events::{self, Event, Log};
+use skillopt_coordinator::events::Event;
 use skillopt_coordinator::folder::{PRIVATE, RunFolder};
+use skillopt_coordinator::log::{self, Log};
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::progress::Watcher;
 use skillopt_coordinator::session::{Session, Source};
@@ -112,7 +113,7 @@ fn again(
         // Stored answers come at once, so there is nothing to drain.
         let outcome = shutdown.drain.run_until_cancelled(outcome).await;
         let outcome = outcome.unwrap_or(Err(Halt::Interrupted));
-        (outcome, events::read(fresh.as_ref(), &run).await)
+        (outcome, log::read(fresh.as_ref(), &run).await)
     };
     let (outcome, made) = process::block_on(&shutdown, |_| {}, work)?;
     let made = made?;
