@@ -11,7 +11,6 @@ mod models;
 mod output;
 mod preflight;
 mod process;
-mod sim_args;
 mod start;
 
 use std::process::ExitCode;
