@@ -32,10 +32,17 @@ impl Timings {
         laps.1.insert(name.to_owned(), took.into());
     }
 
-    /// Returns all laps of this process and the time since its start.
+    /// Returns all laps of this process, the time since its start, and what it has used.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let laps = self.laps.lock().unwrap_or_else(PoisonError::into_inner);
-        json!({"unit": "seconds", "laps": laps.1, "total_wall_time_s": self.start.seconds()})
+        let used = skillopt_runtime::limits::used();
+        json!({
+            "unit": "seconds",
+            "laps": laps.1,
+            "total_wall_time_s": self.start.seconds(),
+            "cpu_s": used.cpu_s,
+            "peak_rss_mib": used.peak_rss_mib,
+        })
     }
 }

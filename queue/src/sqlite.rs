@@ -13,6 +13,7 @@ mod error;
 mod open;
 mod peek;
 mod read;
+mod recent;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -29,6 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::peek::SqlitePeek;
 use self::read::Reader;
+use self::recent::Recent;
 use self::write::Op;
 use crate::commit::Commit;
 use crate::message::RunId;
@@ -59,6 +61,7 @@ struct Shared {
     writes: Option<mpsc::Sender<Op>>,
     writer: Option<JoinHandle<()>>,
     reader: Mutex<Reader>,
+    recent: Mutex<Recent>,
     /// Unlocks when it closes, after the connections above.
     _lock: std::fs::File,
 }
@@ -91,6 +94,7 @@ impl SqliteStore {
             writes: Some(writes),
             writer: Some(writer),
             reader: Mutex::new(reader),
+            recent: Mutex::default(),
             _lock: lock,
         };
         Ok(Self {
@@ -118,6 +122,14 @@ impl SqliteStore {
             place: self.shared.place.to_string(),
         };
         answer.await.unwrap_or(Err(closed))
+    }
+
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
+        // No section under this lock can panic half-way.
+        self.shared
+            .recent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read<T>(&self, read: impl FnOnce(&Reader) -> Result<T, Error>) -> Result<T, Error> {
@@ -170,13 +182,31 @@ impl Store for SqliteStore {
         let blobs: Vec<(Hash, Bytes)> = blobs.into_iter().map(|b| (Hash::of(&b), b)).collect();
         let hashes = blobs.iter().map(|(hash, _)| *hash).collect();
         if !blobs.is_empty() {
+            let copies = blobs.clone();
             self.write(|done| Op::Blobs { blobs, done }).await?;
+            let mut recent = self.recent();
+            for (hash, blob) in copies {
+                recent.put(hash, blob);
+            }
         }
         Ok(hashes)
     }
 
     async fn blobs(&self, hashes: &[Hash]) -> Result<Vec<Option<Bytes>>, Error> {
-        self.read_each(hashes, Reader::blob).await
+        let mut found: Vec<Option<Bytes>> = {
+            let recent = self.recent();
+            hashes.iter().map(|hash| recent.get(hash)).collect()
+        };
+        let missing: Vec<Hash> = hashes
+            .iter()
+            .zip(&found)
+            .filter_map(|(hash, blob)| blob.is_none().then_some(*hash))
+            .collect();
+        let mut read = self.read_each(&missing, Reader::blob).await?.into_iter();
+        for blob in found.iter_mut().filter(|blob| blob.is_none()) {
+            *blob = read.next().flatten();
+        }
+        Ok(found)
     }
 
     async fn put_result(&self, key: Key, result: Bytes) -> Result<bool, Error> {

@@ -4,6 +4,7 @@
 //! This program depends on none of our crates, so that it is built in seconds; each command starts
 //! what it needs.
 
+mod bench;
 mod cargo;
 mod check;
 mod generate;
@@ -35,6 +36,8 @@ enum Command {
     Generate,
     /// Run the golden vectors and list the ids that fail
     Parity(parity::Args),
+    /// Measure speed against the goals
+    Bench(bench::Args),
     /// Train with a real, small language model on this machine (opt-in: downloads, takes long)
     RealModel(real_model::Args),
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Check => check::run(),
         Command::Generate => generate::run(),
         Command::Parity(args) => parity::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::RealModel(args) => real_model::run(&args),
     };
     match done {

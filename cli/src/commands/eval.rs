@@ -9,6 +9,7 @@ use skillopt_coordinator::jobs::{Jobs as _, RolloutAsk, Urgency};
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, share};
 use skillopt_coordinator::sample::Sample;
+use skillopt_coordinator::timings::Timings;
 use skillopt_core::Hash;
 use skillopt_queue::RunId;
 use skillopt_runtime::Shutdown;
@@ -133,6 +134,7 @@ fn evaluate(
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
     let session = local.session(config, prepared, &shutdown, &reporter.watcher());
+    let timings = Timings::default();
     let work = local.with_worker(&shutdown, async {
         let blobs = prepared.blobs.clone();
         local
@@ -152,6 +154,7 @@ fn evaluate(
     });
     let outcome = process::block_on(&shutdown, told(out), work)?;
     reporter.finish();
+    local.folder.json("timings.json", &timings.to_json())?;
     let (state, cause) = match &outcome {
         Ok(_) => ("evaluated", None),
         Err(halt) => (local::word(halt), Some(halt.to_string())),
