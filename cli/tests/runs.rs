@@ -177,3 +177,26 @@ fn a_dead_provider_pauses_the_run() {
     let replayed = place.run("replay outputs/run -q");
     assert!(replayed.out.starts_with("agrees so far"), "{replayed:?}");
 }
+
+#[test]
+fn a_ratio_split_and_a_folder_with_other_things() {
+    let place = Place::with_data();
+    place.write("items.jsonl", &items());
+    let ratio = "train run.yaml -q --split_mode ratio --data_path items.jsonl --out outputs/ratio";
+    let first = place.run(ratio);
+    assert_eq!((first.code, first.err.as_str()), (0, ""), "{first:?}");
+    assert_eq!(place.run(ratio), first);
+    let replay = place.run("replay outputs/ratio -q");
+    assert_eq!(replay.code, 0, "{replay:?}");
+    std::fs::create_dir(place.path("mine")).unwrap();
+    place.write("mine/notes.txt", "mine");
+    let refused = place.run(&ratio.replace("outputs/ratio", "mine"));
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert_eq!(std::fs::read_dir(place.path("mine")).unwrap().count(), 1);
+}
+
+/// Items in SearchQA format.
+fn items() -> String {
+    let item = |n: usize| serde_json::json!({"id": format!("q{n}"), "question": "?", "context": "[DOC] a", "answers": ["a"]});
+    (0..20).map(|n| format!("{}\n", item(n))).collect()
+}

@@ -1,5 +1,7 @@
 //! Stopping: Ctrl-C, and readers that go away.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
 mod common;
 
 use std::io::{BufRead as _, BufReader, Read as _};

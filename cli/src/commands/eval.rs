@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
+use skillopt_coordinator::folder::RunFolder;
 use skillopt_coordinator::jobs::{Jobs as _, RolloutAsk, Urgency};
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, share};
@@ -59,6 +60,7 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
     });
     config.skill_init.clone_from(&args.skill);
     config.train_size = 0;
+    RunFolder::new(&config.out_root).check_is_ours()?;
     let mut prepared = prepare(&config, skillopt_worker::CHAT_LANE)?;
     name_run(&mut prepared, args)?;
     let items = items(&prepared, &config, args.split);

@@ -28,6 +28,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     view: RunView,
+    /// The bar of all steps.
+    steps: Option<ProgressBar>,
     /// Rollouts that are in, by stage.
     stages: BTreeMap<String, Stage>,
 }
@@ -46,7 +48,7 @@ impl Reporter {
             .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)));
         let state = State {
             view: RunView::new(run),
-            stages: BTreeMap::new(),
+            ..State::default()
         };
         Self(Arc::new(Shared {
             out: out.clone(),
@@ -70,6 +72,9 @@ impl Reporter {
     /// Takes the bars away.
     pub(crate) fn finish(&self) {
         let mut state = self.state();
+        if let Some(steps) = state.steps.take() {
+            steps.finish_and_clear();
+        }
         for stage in state.stages.values_mut() {
             if let Some(bar) = stage.bar.take() {
                 bar.finish_and_clear();
@@ -134,6 +139,13 @@ impl Reporter {
         let mut state = self.state();
         let row = state.view.apply(event).cloned();
         let run = state.view.run.clone();
+        if let Some(bars) = &self.0.bars {
+            let steps = state.steps.get_or_insert_with(|| {
+                let total = usize::try_from(run.steps_total).unwrap_or(usize::MAX);
+                bars.add(bar("steps", total))
+            });
+            steps.set_position(run.steps_done);
+        }
         drop(state);
         if self.0.out.json {
             match (&row, event.kind.as_str()) {

@@ -1,6 +1,7 @@
 //! Runs the real program in a folder of its own and looks at all that it says.
 
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
