@@ -1,5 +1,7 @@
 //! What a command needs of the process: a runtime with signals, the time, how it was called.
 
+use std::task::Poll;
+
 use skillopt_config::is_secret_name;
 use skillopt_runtime::{Shutdown, clock};
 use tokio::task::JoinSet;
@@ -18,10 +20,14 @@ pub(crate) fn block_on<T>(
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let listening = shutdown.clone().listen(told);
+    let mut listening = Box::pin(shutdown.clone().listen(told));
     let answer = runtime.block_on(async {
         let mut tasks = JoinSet::new();
-        tasks.spawn(listening);
+        // The first poll installs the handlers: no signal may come too early.
+        let first = std::future::poll_fn(|cx| Poll::Ready(listening.as_mut().poll(cx))).await;
+        if first.is_pending() {
+            tasks.spawn(listening);
+        }
         let answer = work.await;
         tasks.shutdown().await;
         answer

@@ -200,3 +200,29 @@ fn items() -> String {
     let item = |n: usize| serde_json::json!({"id": format!("q{n}"), "question": "?", "context": "[DOC] a", "answers": ["a"]});
     (0..20).map(|n| format!("{}\n", item(n))).collect()
 }
+
+#[test]
+fn a_benchmark_that_is_a_folder() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("mine")).unwrap();
+    place.write(
+        "mine/benchmark.yaml",
+        "name: capitals\nitems: items.csv\nsplit_ratio: \"2:1:2\"\nscorer: {kind: exact, gold: capital}\n",
+    );
+    place.write(
+        "mine/prompt.md",
+        "Capital of {{country}}? <answer>Paris</answer>\n",
+    );
+    let rows: String = (0..10)
+        .map(|n| format!("c{n},country {n},town {n}\n"))
+        .collect();
+    place.write("mine/items.csv", &format!("id,country,capital\n{rows}"));
+    let config = "model: {backend: simulated}\ntrain: {num_epochs: 1, batch_size: 4}\n\
+                  env: {name: custom, benchmark_dir: mine, out_root: out, workers: 4}\n";
+    place.write("own.yaml", config);
+    let seen = place.run("train own.yaml -q");
+    assert_eq!((seen.code, seen.err.as_str()), (0, ""), "{seen:?}");
+    let replay = place.run("replay out -q");
+    assert_eq!((replay.code, replay.err.as_str()), (0, ""), "{replay:?}");
+    assert_eq!(place.run("doctor own.yaml").code, 0);
+}

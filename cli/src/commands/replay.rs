@@ -74,7 +74,12 @@ fn config(found: &Found, root: &Path) -> Result<RunConfig, Failure> {
     }
     written.insert("out_root".to_owned(), root.display().to_string().into());
     // As if given by hand: nothing is to be replaced by a default or by the environment.
-    let flat = Flat::from_json(&written, &Origin::Set("config.json".into()));
+    let mut flat = Flat::from_json(&written, &Origin::Set("config.json".into()));
+    // The file is flat, so that keys of the benchmark stand beside unknown ones.
+    let rest = std::mem::take(&mut flat.extra);
+    for (key, node) in rest.iter() {
+        flat.env_extra.insert(key, node.clone());
+    }
     Ok(resolve(&flat, &|_| None)?.config)
 }
 
