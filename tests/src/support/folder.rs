@@ -1,0 +1,116 @@
+//! Run folders and how they differ: `diff -r` without what may differ.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What may differ between equal runs: durations, and our own files (lock, status, store).
+const MAY_DIFFER: &[&str] = &["timings.json", ".skillopt"];
+/// Differences that are told.
+const TOLD_MAX: usize = 8;
+
+/// Reads all files below a folder by their path, without those that may differ.
+///
+/// # Panics
+/// A file cannot be read.
+#[must_use]
+pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder:?}: {e}")) {
+            let path = entry.expect("an entry of a folder").path();
+            let name = path.strip_prefix(root).expect("it is below the folder");
+            let name = name.to_string_lossy().into_owned();
+            if MAY_DIFFER.contains(&name.as_str()) {
+                continue;
+            }
+            if path.is_dir() {
+                // Empty folders count too.
+                files.insert(format!("{name}/"), Vec::new());
+                folders.push(path);
+            } else {
+                let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+                files.insert(name, bytes);
+            }
+        }
+    }
+    files
+}
+
+/// Checks that two folders hold the same.
+///
+/// # Panics
+/// They do not; the message names the first differences.
+#[track_caller]
+pub fn same(left: &Path, right: &Path) {
+    let (mine, other) = (files(left), files(right));
+    assert!(!mine.is_empty(), "{} is empty", left.display());
+    let mut told = Vec::new();
+    for (name, bytes) in &mine {
+        match other.get(name) {
+            None => told.push(format!("only in the first: {name}")),
+            Some(others) if others != bytes => told.push(line(name, bytes, others)),
+            Some(_) => {}
+        }
+    }
+    let new = other.keys().filter(|name| !mine.contains_key(*name));
+    told.extend(new.map(|name| format!("only in the second: {name}")));
+    let n = told.len();
+    told.truncate(TOLD_MAX);
+    assert!(
+        n == 0,
+        "{} and {} differ in {n} places:\n{}",
+        left.display(),
+        right.display(),
+        told.join("\n")
+    );
+}
+
+/// Tells the first line that differs.
+fn line(name: &str, left: &[u8], right: &[u8]) -> String {
+    let (left, right) = (
+        String::from_utf8_lossy(left),
+        String::from_utf8_lossy(right),
+    );
+    let pair = left.lines().zip(right.lines()).enumerate();
+    match pair.filter(|(_, (a, b))| a != b).next() {
+        Some((at, (a, b))) => {
+            let cut = |s: &str| s.chars().take(300).collect::<String>();
+            format!("{name}:{}\n  - {}\n  + {}", at + 1, cut(a), cut(b))
+        }
+        None => format!("{name}: one is longer"),
+    }
+}
+
+/// Returns the lines of every `results.jsonl` below a folder, by path.
+#[must_use]
+pub fn rows(root: &Path) -> BTreeMap<String, Vec<String>> {
+    let is_rows = |name: &str| name.ends_with("results.jsonl");
+    files(root)
+        .into_iter()
+        .filter(|(name, _)| is_rows(name))
+        .map(|(name, bytes)| {
+            let text = String::from_utf8_lossy(&bytes);
+            (name, text.lines().map(str::to_owned).collect())
+        })
+        .collect()
+}
+
+/// Checks that every scored row of a run that stopped is a row of the whole run: no failure of a
+/// provider or of ours has become a number.
+///
+/// # Panics
+/// A row of `part` is not in `whole`.
+#[track_caller]
+pub fn rows_are_real(part: &BTreeMap<String, Vec<String>>, whole: &Path) {
+    let whole = rows(whole);
+    for (file, lines) in part {
+        for line in lines {
+            let known = whole.get(file).is_some_and(|all| all.contains(line));
+            assert!(
+                known,
+                "`{file}` has a row that the whole run has not: {line}"
+            );
+        }
+    }
+}

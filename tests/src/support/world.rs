@@ -1,0 +1,147 @@
+//! A folder with data and a configuration, and runs in it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use skillopt_sim::{Sizes, generate};
+use tempfile::TempDir;
+
+use super::folder;
+use super::program::{Ended, command, run};
+
+/// Items of each split: small, so that a run takes less than a second.
+pub const SIZES: Sizes = Sizes {
+    train: 24,
+    val: 12,
+    test: 12,
+};
+
+/// Two epochs of three steps, every optional stage on, waits short.
+const CONFIG: &str = "\
+model:
+  backend: openai_compatible
+  optimizer: sim-optimizer
+  target: sim-target
+  retry_attempts: 4
+  retry_base_ms: 1
+  retry_cap_ms: 10
+train:
+  num_epochs: 2
+  batch_size: 8
+gradient:
+  minibatch_size: 4
+  merge_batch_size: 2
+optimizer:
+  use_slow_update: true
+  slow_update_samples: 6
+  use_meta_skill: true
+env:
+  name: searchqa
+  split_mode: split_dir
+  split_dir: data
+";
+
+/// A folder with data and a configuration; gone when the test ends.
+#[derive(Debug)]
+pub struct World {
+    dir: TempDir,
+}
+
+impl World {
+    /// Makes data of the made-up world and a configuration for it.
+    ///
+    /// # Panics
+    /// The temporary folder cannot be written.
+    #[must_use]
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        generate(&dir.path().join("data"), 42, SIZES).expect("data are written");
+        let world = Self { dir };
+        world.write("config.yaml", CONFIG);
+        world
+    }
+
+    /// Returns the path of something in this folder.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file in this folder, with the folders above it.
+    ///
+    /// # Panics
+    /// It cannot be written.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        let folder = path.parent().expect("it is in this folder");
+        std::fs::create_dir_all(folder).expect("a folder is made");
+        std::fs::write(&path, content).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+    }
+
+    /// Makes the call `skillopt train` with models at `url`, started in this folder.
+    #[must_use]
+    pub fn train(&self, out: &str, url: &str, more: &[&str]) -> Command {
+        let url = format!("model.openai_compatible_base_url={url}");
+        let args = ["train", "config.yaml", "--out", out, "--set", &url];
+        let mut command = command(args.iter().chain(more));
+        command.current_dir(self.dir.path());
+        command
+    }
+
+    /// Trains to the end and returns the run folder.
+    ///
+    /// # Panics
+    /// The exit code is not 0.
+    #[track_caller]
+    pub fn trained(&self, out: &str, url: &str, more: &[&str]) -> PathBuf {
+        self.ended(out, url, more).code(0);
+        self.path(out)
+    }
+
+    /// Trains until the program ends.
+    ///
+    /// # Panics
+    /// It does not end.
+    #[track_caller]
+    pub fn ended(&self, out: &str, url: &str, more: &[&str]) -> Ended {
+        run(&mut self.train(out, url, more))
+    }
+
+    /// Checks that two runs came to the same.
+    ///
+    /// # Panics
+    /// They did not.
+    #[track_caller]
+    pub fn same(&self, left: &str, right: &str) {
+        folder::same(&self.path(left), &self.path(right));
+    }
+
+    /// Returns the store of a run.
+    #[must_use]
+    pub fn store(&self, out: &str) -> PathBuf {
+        self.path(out).join(".skillopt/store.sqlite")
+    }
+
+    /// Returns what a run folder says of itself, as `state: cause`.
+    ///
+    /// # Panics
+    /// It says nothing.
+    #[must_use]
+    pub fn status(&self, out: &str) -> String {
+        status(&self.path(out))
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn status(run: &Path) -> String {
+    let path = run.join(".skillopt/status.json");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+    let value: serde_json::Value = serde_json::from_str(&text).expect("the status is JSON");
+    let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    format!("{}: {}", word("state"), word("cause"))
+}

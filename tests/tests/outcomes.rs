@@ -1,0 +1,261 @@
+//! A failure never becomes a number: the run stops with its cause and an exit code that says so,
+//! what is paid for is kept, and the same command goes on once the fault is lifted.
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use skillopt_tests::support::folder::{rows, rows_are_real};
+use skillopt_tests::support::program::run;
+use skillopt_tests::support::wait::until;
+use skillopt_tests::support::{Ended, Process, Sim, World, sim, store};
+
+/// Slow enough that a fault can be brought in the middle of a run.
+const SLOW: &[&str] = &["--latency", "fixed:8"];
+const ARGS: &[&str] = &[
+    "--slots",
+    "8",
+    "--set",
+    "env.exec_timeout=2",
+    "model.optimizer_timeout=2",
+];
+
+/// Answers after which the fault begins: in the baseline, in reflection, late.
+const MOMENTS: [u64; 3] = [5, 60, 150];
+
+/// Brings a fault after each of [`MOMENTS`] answers, expects a pause that names `words`, lifts the
+/// fault and goes on.
+#[track_caller]
+fn check(fault: Value, lifted: Value, args: &[&str], words: &[&str]) {
+    let (world, sim) = (World::new(), Sim::start(SLOW));
+    let args = [ARGS, args].concat();
+    world.trained("whole", &sim.url(), &args);
+    let calls = sim.stats().ok();
+    for moment in MOMENTS {
+        sim.reset();
+        let out = moment.to_string();
+        let process = Process::start(&mut world.train(&out, &sim.url(), &args));
+        until("the run is under way", || sim.stats().ok() >= moment);
+        sim.configure(fault.clone());
+        let ended = process.wait();
+        paused(&world, &out, ended, words);
+        let kept = store::results(&world.store(&out));
+        assert_eq!(sim.settled().ok(), kept, "every answer is kept");
+        sim.configure(lifted.clone());
+        world.trained(&out, &sim.url(), &args);
+        assert_eq!(sim.stats().ok(), calls, "an answered call was asked again");
+        world.same("whole", &out);
+    }
+}
+
+/// Checks everything that a pause promises.
+#[track_caller]
+fn paused(world: &World, out: &str, ended: Ended, words: &[&str]) {
+    ended
+        .code(4)
+        .says(&["paused", "go on with", "skillopt train"])
+        .says(words);
+    let status = world.status(out);
+    assert!(status.starts_with("paused: "), "{status}");
+    if world.path("whole").exists() {
+        rows_are_real(&rows(&world.path(out)), &world.path("whole"));
+    }
+    assert!(
+        !world.path(out).join("summary.json").exists(),
+        "no summary without an end"
+    );
+}
+
+#[test]
+fn rejected_credentials_pause_the_run() {
+    check(
+        json!({"unauthorized": true}),
+        json!({"unauthorized": false}),
+        &[],
+        &["401", "credentials"],
+    );
+}
+
+#[test]
+fn answers_that_are_no_completions_pause_the_run() {
+    check(
+        json!({"pmalformed": 1}),
+        json!({"pmalformed": 0}),
+        &[],
+        &["not a chat completion"],
+    );
+}
+
+#[test]
+fn an_endpoint_that_cuts_every_connection_pauses_the_run() {
+    check(
+        json!({"dead": true}),
+        json!({"dead": false}),
+        &[],
+        &["no connection to"],
+    );
+}
+
+#[test]
+fn a_provider_that_only_fails_pauses_the_run() {
+    check(
+        json!({"p500": 1}),
+        json!({"p500": 0}),
+        &[],
+        &["HTTP 500", "4 tries"],
+    );
+}
+
+#[test]
+fn a_provider_that_never_answers_pauses_the_run() {
+    let quick = [
+        "env.exec_timeout=0.3",
+        "model.optimizer_timeout=0.3",
+        "model.retry_attempts=2",
+    ];
+    check(
+        json!({"phang": 1}),
+        json!({"phang": 0}),
+        &quick,
+        &["did not answer within"],
+    );
+}
+
+#[test]
+fn a_closed_port_pauses_the_run_and_a_server_there_lets_it_go_on() {
+    let (world, port) = (World::new(), sim::closed_port());
+    let url = sim::url(port);
+    let ended = world.ended("a", &url, ARGS);
+    paused(&world, "a", ended, &["no connection to", &url]);
+    assert!(
+        rows(&world.path("a")).values().all(Vec::is_empty),
+        "nothing was scored"
+    );
+    let sim = Sim::start_at(port, SLOW);
+    world.trained("a", &url, ARGS);
+    let ok = sim.stats().ok();
+    sim.reset();
+    world.trained("whole", &url, ARGS);
+    assert_eq!(ok, sim.stats().ok());
+    world.same("whole", "a");
+}
+
+#[test]
+fn a_server_that_is_killed_in_the_middle_pauses_the_run() {
+    let (world, sim) = (World::new(), Sim::start(SLOW));
+    let (url, port) = (sim.url(), sim.port());
+    world.trained("whole", &url, ARGS);
+    let results = store::results(&world.store("whole"));
+    sim.reset();
+    let process = Process::start(&mut world.train("a", &url, ARGS));
+    until("the run is under way", || sim.stats().ok() >= 60);
+    drop(sim);
+    paused(&world, "a", process.wait(), &["no connection to"]);
+    let kept = store::results(&world.store("a"));
+    assert!(
+        (50..results).contains(&kept),
+        "{kept} of {results} are kept"
+    );
+    let sim = Sim::start_at(port, SLOW);
+    world.trained("a", &url, ARGS);
+    assert_eq!(
+        sim.stats().ok(),
+        results - kept,
+        "an answered call was asked again"
+    );
+    world.same("whole", "a");
+}
+
+#[test]
+fn a_judge_that_breaks_pauses_the_run() {
+    let (world, sim) = (World::new(), Sim::start(SLOW));
+    let broken = world.path("broken");
+    let items: String = (0..20)
+        .map(|i| format!("{{\"id\": \"i{i}\", \"question\": \"[[sim item=i{i} fam=K00 gold=\\\"a b {i}\\\"]] q\", \"gold\": \"a b {i}\"}}\n"))
+        .collect();
+    world.write("own/items.jsonl", items);
+    world.write("own/prompt.md", "{{question}}\n");
+    world.write(
+        "own/benchmark.yaml",
+        "name: own\nitems: items.jsonl\nsplit_ratio: \"2:1:1\"\nhidden: [gold]\n\
+         scorer: {kind: command, command: [sh, judge.sh], timeout_s: 30}\n",
+    );
+    let judge = format!(
+        "if test -e '{}'; then echo no verdict today >&2; exit 3; fi\n\
+         cat > /dev/null\necho '{{\"hard\": 0, \"soft\": 0.5, \"reason\": \"so\"}}'\n",
+        broken.display()
+    );
+    world.write("own/judge.sh", judge);
+    let args = [
+        ARGS,
+        &[
+            "env.name=custom",
+            "env.benchmark_dir=own",
+            "env.split_dir=",
+            "env.split_mode=ratio",
+        ],
+    ]
+    .concat();
+    world.trained("whole", &sim.url(), &args);
+    world.write("broken", "");
+    let ended = world.ended("a", &sim.url(), &args);
+    paused(&world, "a", ended, &["judge", "no verdict today"]);
+    std::fs::remove_file(broken).unwrap();
+    world.trained("a", &sim.url(), &args);
+    world.same("whole", "a");
+}
+
+#[test]
+fn an_interrupt_drains_and_the_same_command_goes_on() {
+    let (world, sim) = (World::new(), Sim::start(SLOW));
+    world.trained("whole", &sim.url(), ARGS);
+    let calls = sim.stats().ok();
+    for moment in MOMENTS {
+        sim.reset();
+        let out = moment.to_string();
+        let mut process = Process::start(&mut world.train(&out, &sim.url(), ARGS));
+        until("the run is under way", || sim.stats().ok() >= moment);
+        process.signal(Signal::SIGINT);
+        process
+            .wait()
+            .code(130)
+            .says(&["interrupted", "go on with", "skillopt train"]);
+        assert!(
+            world.status(&out).starts_with("interrupted"),
+            "{}",
+            world.status(&out)
+        );
+        let kept = store::results(&world.store(&out));
+        let stats = sim.settled();
+        assert_eq!(stats.number("aborted"), 0, "calls under way were finished");
+        assert_eq!(stats.ok(), kept, "and kept");
+        rows_are_real(&rows(&world.path(&out)), &world.path("whole"));
+        world.trained(&out, &sim.url(), ARGS);
+        assert_eq!(sim.stats().ok(), calls, "an answered call was asked again");
+        world.same("whole", &out);
+    }
+}
+
+#[test]
+fn a_second_interrupt_stops_at_once() {
+    let (world, sim) = (World::new(), Sim::start(&["--latency", "fixed:600000"]));
+    let mut process = Process::start(&mut world.train("a", &sim.url(), &["--slots", "4"]));
+    until("calls are under way", || {
+        sim.stats().number("in_flight") > 0
+    });
+    process.signal(Signal::SIGINT);
+    until("it says that it drains", || {
+        process.stderr().contains("stopping")
+    });
+    assert!(
+        process.status().is_none(),
+        "it waits for the calls under way"
+    );
+    process.signal(Signal::SIGINT);
+    // `wait` fails long before the calls would be answered.
+    process
+        .wait()
+        .code(130)
+        .says(&["interrupted", "go on with"]);
+    sim.configure(json!({"latency": "fixed:0"}));
+    world.trained("a", &sim.url(), &["--slots", "4"]);
+    run(&mut world.train("a", &sim.url(), &["--slots", "4"])).code(0);
+}
