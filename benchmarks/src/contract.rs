@@ -14,7 +14,7 @@ use skillopt_core::job::RolloutRecord;
 
 use crate::error::{LoadError, RolloutError};
 pub use crate::load_args::LoadArgs;
-use crate::splits::Splits;
+use crate::splits::{Generated, Splits};
 
 /// The agent under training, as a benchmark sees it. The worker implements it: model, endpoint,
 /// sampling, timeout and retries are its business, and it counts the tokens.
@@ -97,6 +97,8 @@ pub struct Suite {
     pub title: String,
     /// The items.
     pub splits: Splits,
+    /// The split folder of mode `ratio`, to be written once the run folder is ours.
+    pub generated: Option<Generated>,
     /// Settings of every rollout, the same for equal configurations; stored as a blob and part of
     /// the job's key. A worker needs nothing else: no folder travels.
     pub settings: Value,

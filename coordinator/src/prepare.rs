@@ -56,7 +56,7 @@ pub struct Prepared {
 /// Loads everything a run needs.
 ///
 /// # Errors
-/// See [`PrepareError`]; nothing was written except a ratio split.
+/// See [`PrepareError`]; nothing is written in any case.
 pub fn prepare(config: &RunConfig, lane: &str) -> Result<Prepared, PrepareError> {
     let benchmark = registry::find(&config.env)?;
     let suite = benchmark.load(&load_args(config))?;
@@ -68,10 +68,12 @@ pub fn prepare(config: &RunConfig, lane: &str) -> Result<Prepared, PrepareError>
     )?;
     let samples = Samples::new(suite.splits);
     let mut plan = Plan::new(config, samples, initial, prompts)?;
+    plan.generated = suite.generated;
     plan.failure_types.clone_from(&suite.failure_categories);
     plan.task_types.clone_from(&suite.task_types);
     let shell = Suite {
         splits: skillopt_benchmarks::Splits::default(),
+        generated: None,
         ..suite
     };
     describe(

@@ -171,6 +171,9 @@ pub async fn train<J: Jobs>(
         log,
         timings,
     };
+    if let Some(split) = &plan.generated {
+        split.write()?;
+    }
     run.start().await?;
     let tokens = Tokens::default();
     // The initial skill's test depends on nothing, so it fills slots that training leaves idle.

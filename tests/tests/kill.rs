@@ -3,14 +3,16 @@
 //!
 //! `SKILLOPT_KILLS` is the number of kills (40; a nightly recipe takes 1,000).
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use skillopt_runtime::clock::Stopwatch;
 use skillopt_tests::support::{Draw, Process, Sim, World, store};
 
 const SLOTS: u64 = 16;
-/// Kills of one run: enough to meet every phase of it, few enough that it ends.
-const KILLS_PER_RUN: u64 = 10;
+/// Kills of one run: enough to meet its phases, few enough that not most of them meet its end.
+const KILLS_PER_RUN: u64 = 6;
 
 /// Runs of which each goes through other stages.
 const MODES: &[&[&str]] = &[
@@ -31,7 +33,7 @@ const MODES: &[&[&str]] = &[
         "env.split_mode=ratio",
         "env.data_path=data/train/items.json",
         "env.split_dir=",
-        "env.split_ratio='1:1:1'",
+        "env.split_ratio=1:1:1",
     ],
 ];
 
@@ -40,60 +42,94 @@ fn kills() -> u64 {
     text.parse().expect("SKILLOPT_KILLS is a whole number")
 }
 
-#[test]
-fn a_run_that_is_killed_again_and_again_ends_as_if_it_never_was() {
-    let mut draw = Draw::new();
-    let sim = Sim::start(&["--latency", "uniform:0,12"]);
-    let (mut left, mut run) = (kills(), 0);
-    while left > 0 {
-        let mode = MODES[run % MODES.len()];
-        left -= kill_again_and_again(&mut draw, &sim, mode, left.min(KILLS_PER_RUN));
-        run += 1;
+/// A run that nobody disturbs, to compare with.
+struct Whole {
+    world: World,
+    args: Vec<String>,
+    time: Duration,
+    results: u64,
+}
+
+impl Whole {
+    fn new(sim: &Sim, mode: &[&str]) -> Self {
+        let (world, slots) = (World::new(), SLOTS.to_string());
+        let args = [mode, &["--slots", &slots]].concat();
+        sim.reset();
+        let time = Stopwatch::start();
+        world.trained("whole", &sim.url(), &args);
+        let time = time.elapsed();
+        let results = store::results(&world.store("whole"));
+        assert_eq!(sim.stats().ok(), results, "every answer is kept");
+        let args = args.into_iter().map(str::to_owned).collect();
+        Self {
+            world,
+            args,
+            time,
+            results,
+        }
+    }
+
+    fn start(&self, sim: &Sim, out: &str) -> Process {
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        Process::start(&mut self.world.train(out, &sim.url(), &args))
+    }
+
+    /// Trains once more, killed until it is through, at most `kills` times; returns how many times
+    /// that was.
+    fn again(&self, sim: &Sim, draw: &mut Draw, out: &str, kills: u64) -> u64 {
+        sim.reset();
+        let store = self.world.store(out);
+        // Answers that the server gave, but that died with the process on their way into its store.
+        let (mut lost, mut done) = (0, 0);
+        while done < kills {
+            let us = draw.below(u64::try_from(self.time.as_micros()).expect("a short time"));
+            // Two thirds of a run, so that most starts are killed before they are through.
+            let at = Duration::from_micros(us * 2 / 3);
+            let mut process = self.start(sim, out);
+            std::thread::sleep(at);
+            process.signal(Signal::SIGKILL);
+            let ended = process.wait();
+            if ended.status.signal().is_none() {
+                ended.code(0);
+                break;
+            }
+            done += 1;
+            let (given, kept) = (sim.settled().ok(), store::results(&store));
+            println!("killed after {at:?}: {given} answers given, {kept} kept");
+            let now_lost = given
+                .checked_sub(kept)
+                .expect("no result without an answer");
+            assert!(
+                (lost..=lost + SLOTS).contains(&now_lost),
+                "{lost} answers were lost before, now {now_lost} are: more than were in flight"
+            );
+            lost = now_lost;
+        }
+        self.start(sim, out).wait().code(0);
+        // The last start was left alone: had it asked again for anything that was kept, the server
+        // would have given more answers than the store has gained.
+        let asked_again = sim.stats().ok().checked_sub(self.results);
+        assert_eq!(asked_again, Some(lost), "an answered call was asked again");
+        assert_eq!(store::results(&store), self.results);
+        self.world.same("whole", out);
+        done
     }
 }
 
-/// Trains once undisturbed and once with up to `kills` kills; returns how many there were.
-fn kill_again_and_again(draw: &mut Draw, sim: &Sim, mode: &[&str], kills: u64) -> u64 {
-    let world = World::new();
-    let slots = SLOTS.to_string();
-    let args = [mode, &["--slots", &slots]].concat();
-    sim.reset();
-    let time = Stopwatch::start();
-    world.trained("whole", &sim.url(), &args);
-    let whole_us = (time.seconds() * 1e6) as u64;
-    let (calls, results) = (sim.stats().ok(), store::results(&world.store("whole")));
-    assert_eq!(calls, results, "every answer is kept");
-
-    sim.reset();
-    // Answers that the server gave, but that died with the process on their way into its store.
-    let mut lost = 0;
-    for n in 1..=kills {
-        // The further the run is, the longer it may go on: the next kill meets a later phase.
-        let at_us = draw.below(whole_us * (n + 1) / kills);
-        let mut process = Process::start(&mut world.train("killed", &sim.url(), &args));
-        std::thread::sleep(Duration::from_micros(at_us));
-        process.signal(nix::sys::signal::Signal::SIGKILL);
-        process.wait();
-        let (given, kept) = (sim.settled().ok(), store::results(&world.store("killed")));
-        println!("kill {n} after {at_us} us: {given} answers given, {kept} kept");
-        let now_lost = given
-            .checked_sub(kept)
-            .expect("no result without an answer");
-        assert!(
-            (lost..=lost + SLOTS).contains(&now_lost),
-            "{lost} answers were lost before, now {now_lost} are: more than were in flight"
-        );
-        lost = now_lost;
+#[test]
+fn a_run_that_is_killed_again_and_again_ends_as_if_it_never_was() {
+    let mut draw = Draw::new();
+    let sim = Sim::start(&["--latency", "uniform:0,25"]);
+    let wholes: Vec<Whole> = MODES.iter().map(|mode| Whole::new(&sim, mode)).collect();
+    let (kills, mut done) = (kills(), 0);
+    for (n, whole) in wholes.iter().cycle().enumerate() {
+        if done >= kills {
+            break;
+        }
+        println!("run {n}: {}", whole.args.join(" "));
+        let out = format!("killed-{n}");
+        done += whole.again(&sim, &mut draw, &out, KILLS_PER_RUN.min(kills - done));
+        // A thousand kills leave a hundred folders otherwise.
+        std::fs::remove_dir_all(whole.world.path(&out)).expect("the folder is ours");
     }
-    world.trained("killed", &sim.url(), &args);
-    // The last start was left alone: had it asked again for anything that was kept, the server
-    // would have given more answers than the store has gained.
-    assert_eq!(
-        sim.stats().ok(),
-        results + lost,
-        "an answered call was asked again"
-    );
-    assert_eq!(store::results(&world.store("killed")), results);
-    world.same("whole", "killed");
-    kills
 }

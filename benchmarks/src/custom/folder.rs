@@ -11,7 +11,7 @@ use super::{judge, template};
 use crate::contract::LoadArgs;
 use crate::error::LoadError;
 use crate::nearest;
-use crate::splits::{self, Format, Part, Splits, read};
+use crate::splits::{self, Format, Loaded, Part, read};
 
 /// Most files a command judge may bring.
 const FILES_MAX: usize = 64;
@@ -168,12 +168,15 @@ pub(super) fn items(
     folder: &Path,
     settings: &Settings,
     args: &LoadArgs,
-) -> Result<Splits, LoadError> {
+) -> Result<Loaded, LoadError> {
     let definition = &settings.definition;
-    let mut splits = match &definition.items {
+    let mut loaded = match &definition.items {
         Items::Parts(parts) => {
             let paths = [&parts.train, &parts.val, &parts.test].map(|name| folder.join(name));
-            splits::from_files(&paths, read::rows)?
+            Loaded {
+                splits: splits::from_files(&paths, read::rows)?,
+                generated: None,
+            }
         }
         Items::One(name) => splits::load(
             &FORMAT,
@@ -188,13 +191,13 @@ pub(super) fn items(
             },
         )?,
     };
-    splits.limit(args.limit);
-    for item in Part::ALL.iter().flat_map(|part| splits.part(*part)) {
+    loaded.splits.limit(args.limit);
+    for item in Part::ALL.iter().flat_map(|part| loaded.splits.part(*part)) {
         check_item(settings, &item.value).map_err(|problem| {
             LoadError::content(folder, format!("item `{}`: {problem}", item.id))
         })?;
     }
-    Ok(splits)
+    Ok(loaded)
 }
 
 const FORMAT: Format = Format {

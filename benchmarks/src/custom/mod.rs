@@ -17,7 +17,7 @@ use skillopt_core::job::RolloutRecord;
 
 use crate::contract::{AnalystPrompts, Benchmark, LoadArgs, Suite, Target, Task};
 use crate::error::{LoadError, RolloutError};
-use crate::splits::Part;
+use crate::splits::{Loaded, Part};
 
 /// Version of what this program adds to the folder: message layout, built-in judges. The folder's
 /// own content is in the settings.
@@ -40,7 +40,7 @@ impl Benchmark for Custom {
     fn load(&self, args: &LoadArgs) -> Result<Suite, LoadError> {
         let folder = folder::locate(args)?;
         let settings = folder::settings(&folder, args)?;
-        let splits = folder::items(&folder, &settings, args)?;
+        let Loaded { splits, generated } = folder::items(&folder, &settings, args)?;
         let task_types: BTreeSet<String> = Part::ALL
             .iter()
             .flat_map(|part| splits.part(*part))
@@ -60,6 +60,7 @@ impl Benchmark for Custom {
         Ok(Suite {
             title: settings.definition.name.clone(),
             splits,
+            generated,
             settings: serde_json::to_value(&settings)
                 .map_err(|e| LoadError::content(&folder, e.to_string()))?,
             task_types: task_types.into_iter().collect(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::error::LoadError;
-use crate::splits::{Item, Part, Splits, check_unique, read, write};
+use crate::splits::{Generated, Item, Part, Splits, check_unique, read};
 
 const FIELDS: [&str; 4] = ["id", "question", "context", "answers"];
 
@@ -53,7 +53,7 @@ pub fn materialize_searchqa(
         "counts": { "train": counts[0], "val": counts[1], "test": counts[2] },
         "item_fields": FIELDS,
     });
-    write::split(output_dir, &splits, &manifest)?;
+    Generated::new(output_dir, &splits, &manifest)?.write()?;
     Ok(counts)
 }
 

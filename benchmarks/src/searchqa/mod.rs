@@ -15,7 +15,7 @@ pub use materialize::materialize_searchqa;
 
 use crate::contract::{AnalystPrompts, Benchmark, LoadArgs, Suite, Target, Task};
 use crate::error::{LoadError, RolloutError};
-use crate::splits::{self, Format, Part};
+use crate::splits::{self, Format, Loaded, Part};
 
 const NAME: &str = "searchqa";
 /// Prompts and scorer; see [`Benchmark::version`].
@@ -46,7 +46,7 @@ impl Benchmark for SearchQa {
     }
 
     fn load(&self, args: &LoadArgs) -> Result<Suite, LoadError> {
-        let splits = splits::load(&FORMAT, args)?;
+        let Loaded { splits, generated } = splits::load(&FORMAT, args)?;
         let source = if args.split_dir.is_empty() {
             &args.data_path
         } else {
@@ -67,6 +67,7 @@ impl Benchmark for SearchQa {
         Ok(Suite {
             title: NAME.to_owned(),
             splits,
+            generated,
             settings: json!({
                 "max_turns": args.max_turns.max(1),
                 "max_completion_tokens": args.max_completion_tokens,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Item, Part, Ratio, Splits, check_unique, mersenne, read, write};
+use super::{Generated, Item, Part, Ratio, Splits, check_unique, mersenne, read};
 use crate::error::LoadError;
 use crate::load_args::LoadArgs;
 use crate::nearest;
@@ -38,19 +38,31 @@ pub fn keep(row: Value) -> Value {
     row
 }
 
-/// Loads the three parts as the configuration says.
+/// Items, and the split folder that shall tell which part each fell into.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loaded {
+    /// The items.
+    pub splits: Splits,
+    /// Mode `ratio` only.
+    pub generated: Option<Generated>,
+}
+
+/// Loads the three parts as the configuration says; writes nothing.
 ///
 /// # Errors
 /// Wrong mode, missing or unreadable files, wrong or repeated ids.
-pub fn load(format: &Format, args: &LoadArgs) -> Result<Splits, LoadError> {
+pub fn load(format: &Format, args: &LoadArgs) -> Result<Loaded, LoadError> {
     let mode = args.split_mode.trim().to_lowercase();
     let mode = if mode.is_empty() {
         format.default_mode
     } else {
         &mode
     };
-    let mut splits = match mode {
-        "split_dir" => load_folder(format, &args.split_dir)?,
+    let mut loaded = match mode {
+        "split_dir" => Loaded {
+            splits: load_folder(format, &args.split_dir)?,
+            generated: None,
+        },
         "ratio" => load_ratio(format, args)?,
         other => {
             return Err(LoadError::Unknown {
@@ -60,8 +72,8 @@ pub fn load(format: &Format, args: &LoadArgs) -> Result<Splits, LoadError> {
             });
         }
     };
-    splits.limit(args.limit);
-    Ok(splits)
+    loaded.splits.limit(args.limit);
+    Ok(loaded)
 }
 
 fn load_folder(format: &Format, folder: &str) -> Result<Splits, LoadError> {
@@ -126,7 +138,7 @@ fn items(rows: impl Iterator<Item = Value>, path: &Path) -> Result<Vec<Item>, Lo
         .collect()
 }
 
-fn load_ratio(format: &Format, args: &LoadArgs) -> Result<Splits, LoadError> {
+fn load_ratio(format: &Format, args: &LoadArgs) -> Result<Loaded, LoadError> {
     if args.data_path.trim().is_empty() {
         return Err(LoadError::setting(
             "data_path",
@@ -167,8 +179,8 @@ fn load_ratio(format: &Format, args: &LoadArgs) -> Result<Splits, LoadError> {
             "test": splits.test.len(),
         },
     });
-    write::split(&folder, &splits, &manifest)?;
-    Ok(splits)
+    let generated = Some(Generated::new(&folder, &splits, &manifest)?);
+    Ok(Loaded { splits, generated })
 }
 
 /// Shuffles the items and cuts them.

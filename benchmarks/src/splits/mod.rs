@@ -12,7 +12,7 @@ pub(crate) mod write;
 
 pub use item::{Item, check_unique, safe_folder_name};
 pub(crate) use load::from_files;
-pub use load::{Format, keep, keep_raw, load, one_raw_file};
+pub use load::{Format, Loaded, keep, keep_raw, load, one_raw_file};
 pub use mersenne::{Mersenne, shuffled};
 pub use part::Part;
 pub use plan::{
@@ -20,6 +20,7 @@ pub use plan::{
 };
 pub use ratio::Ratio;
 pub use sample::{Candidate, representative};
+pub use write::Generated;
 
 /// The three parts of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,37 +1,55 @@
 //! Writing a split folder, so that a crash never leaves half a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
-use skillopt_runtime::files;
+use skillopt_runtime::files::{self, FileError};
 
 use super::{Item, Part, Splits};
 use crate::error::LoadError;
 
-/// Writes `<part>/items.json` for every part, then `split_manifest.json`. Files that already hold
-/// the same bytes are left alone.
-///
-/// # Errors
-/// A file cannot be written.
-pub(crate) fn split(folder: &Path, splits: &Splits, manifest: &Value) -> Result<(), LoadError> {
-    for part in Part::ALL {
-        let rows: Vec<&Value> = splits.part(part).iter().map(value).collect();
-        json(&folder.join(part.folder()).join("items.json"), &rows)?;
+/// A split folder that is not written yet: loading changes nothing, since the folder may turn out
+/// to belong to somebody else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Generated {
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Generated {
+    /// Renders `<part>/items.json` for every part, then `split_manifest.json`.
+    pub(crate) fn new(folder: &Path, splits: &Splits, manifest: &Value) -> Result<Self, LoadError> {
+        let mut files = Vec::new();
+        for part in Part::ALL {
+            let rows: Vec<&Value> = splits.part(part).iter().map(value).collect();
+            let path = folder.join(part.folder()).join("items.json");
+            files.push(json(path, &rows)?);
+        }
+        files.push(json(folder.join("split_manifest.json"), manifest)?);
+        Ok(Self { files })
     }
-    json(&folder.join("split_manifest.json"), manifest)
+
+    /// Writes the files. Those that already hold the same bytes are left alone.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write(&self) -> Result<(), FileError> {
+        for (path, bytes) in &self.files {
+            if !std::fs::read(path).is_ok_and(|old| old == *bytes) {
+                files::write_atomic(path, bytes)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn value(item: &Item) -> &Value {
     &item.value
 }
 
-fn json<T: Serialize>(path: &Path, content: &T) -> Result<(), LoadError> {
+fn json<T: Serialize>(path: PathBuf, content: &T) -> Result<(PathBuf, Vec<u8>), LoadError> {
     let mut bytes =
-        serde_json::to_vec_pretty(content).map_err(|e| LoadError::io("write", path, e.into()))?;
+        serde_json::to_vec_pretty(content).map_err(|e| LoadError::io("write", &path, e.into()))?;
     bytes.push(b'\n');
-    if std::fs::read(path).is_ok_and(|old| old == bytes) {
-        return Ok(());
-    }
-    Ok(files::write_atomic(path, &bytes)?)
+    Ok((path, bytes))
 }

@@ -1,6 +1,6 @@
 //! What a training run is told, resolved once: settings in the types of the domain, sizes derived.
 
-use skillopt_benchmarks::splits::EpochPlan;
+use skillopt_benchmarks::splits::{EpochPlan, Generated};
 use skillopt_config::RunConfig;
 use skillopt_core::budget;
 use skillopt_core::gate::{DEFAULT_LEADING_WORDS, Density, Scoring};
@@ -20,6 +20,8 @@ use crate::sample::Samples;
 pub struct Plan {
     /// The data.
     pub samples: Samples,
+    /// The split folder to write, if the data were cut by a ratio.
+    pub generated: Option<Generated>,
     /// The skill to start from.
     pub initial: Arc<Folder>,
     /// Prompt templates.
@@ -164,6 +166,7 @@ impl Plan {
         let effort = config.rewrite_reasoning_effort.as_str();
         Ok(Self {
             samples,
+            generated: None,
             initial: Arc::new(initial),
             prompts,
             failure_types: Vec::new(),

@@ -339,7 +339,10 @@ fn loader_setup(case: &Value) -> Outcome {
         ..LoadArgs::default()
     };
     let seen = splits::load(&format, &args).map_err(text);
-    let shown = seen.map(|splits| describe(&splits, &dir));
+    if let Ok(Some(split)) = seen.as_ref().map(|loaded| &loaded.generated) {
+        split.write().map_err(|e| e.to_string())?;
+    }
+    let shown = seen.map(|loaded| describe(&loaded.splits, &dir));
     let _ = std::fs::remove_dir_all(&dir);
     let shown = shown?;
     if case["right"] == "rows parsed from CSV" {
