@@ -21,6 +21,9 @@ pub(crate) const FILE_MAX: u64 = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) folder: RunFolder,
+    pub(crate) run: RunId,
+    /// What decided the run's result when it was begun.
+    pub(crate) facts: Map<String, Value>,
     /// `train` or `eval`.
     pub(crate) command: String,
     pub(crate) store: PathBuf,
@@ -54,7 +57,8 @@ impl Found {
         })?;
         let run = RunId::new(&run);
         let facts = identity.get("facts").and_then(Value::as_object);
-        let command = facts.and_then(|facts| text(facts, "command"));
+        let facts = facts.cloned().unwrap_or_default();
+        let command = text(&facts, "command");
         let status = json(&folder.private().join(STATUS)).unwrap_or_default();
         let store = match (store, text(&status, "store").filter(|s| !s.is_empty())) {
             (Some(store), _) => store.to_owned(),
@@ -71,6 +75,8 @@ impl Found {
         let cause = text(&status, "cause").filter(|_| !is_over);
         Ok(Self {
             folder,
+            run,
+            facts,
             command: command.unwrap_or_else(|| "train".to_owned()),
             store,
             events,

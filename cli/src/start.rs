@@ -3,6 +3,8 @@
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
+use skillopt_runtime::limits;
+
 use crate::args::{Cli, Global, When};
 use crate::commands;
 use crate::exit::Exit;
@@ -16,6 +18,8 @@ pub(crate) fn main() -> Exit {
         Err(error) => return unreadable(&error),
     };
     let out = Out::new(cli.global);
+    // Each call in flight needs a socket, on both sides of it.
+    let _ = limits::raise_open_files();
     match commands::run(&cli.command, &out) {
         Ok(exit) => exit,
         Err(failure) => {

@@ -74,6 +74,22 @@ fn a_replay_finds_every_change() {
         );
         place.write(path, &old);
     }
+    let data = write("data/val/items.json", "Record val-00000", "Record val-0");
+    let seen = place.run("replay outputs/run -q");
+    assert!(
+        seen.out
+            .starts_with("✕ the data, the first skill or the prompts are others now\n"),
+        "{seen:?}"
+    );
+    place.write("data/val/items.json", &data);
+    let config = write("outputs/run/config.json", "\"seed\": 42", "\"seed\": 43");
+    let seen = place.run("replay outputs/run -q");
+    assert!(
+        seen.out
+            .starts_with("✕ `seed` was 42 when the run was begun, and is 43 now\n"),
+        "{seen:?}"
+    );
+    place.write("outputs/run/config.json", &config);
     place.write("outputs/run/skills/extra.md", "x");
     let seen = place.run("replay outputs/run -q");
     assert!(
@@ -225,4 +241,43 @@ fn a_benchmark_that_is_a_folder() {
     let replay = place.run("replay out -q");
     assert_eq!((replay.code, replay.err.as_str()), (0, ""), "{replay:?}");
     assert_eq!(place.run("doctor own.yaml").code, 0);
+}
+
+#[test]
+fn the_doctor_names_what_is_broken() {
+    let place = Place::with_data();
+    let well = place.run("doctor run.yaml");
+    assert_eq!((well.code, well.err.as_str()), (0, ""), "{well:?}");
+    assert_eq!(well.out.matches("● ").count(), 9, "{}", well.out);
+    let dead = place.run(
+        "doctor run.yaml --backend openai_compatible --openai_compatible_base_url http://127.0.0.1:1/v1",
+    );
+    assert_eq!(dead.code, 4, "{dead:?}");
+    assert!(
+        dead.out.contains("✕ target model     no connection to"),
+        "{}",
+        dead.out
+    );
+    let wrong = place.run("doctor run.yaml --split_dir nowhere --json");
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    let broken = wrong
+        .out
+        .lines()
+        .map(|l| serde_json::from_str::<Value>(l).unwrap());
+    let broken: Vec<Value> = broken.filter(|c| c["state"] == "broken").collect();
+    assert_eq!(broken.len(), 1);
+    assert_eq!(broken[0]["name"], "data and skill");
+    assert!(
+        !place.path("outputs").exists(),
+        "the doctor leaves nothing behind"
+    );
+}
+
+#[test]
+fn nothing_to_judge_is_no_score() {
+    let place = Place::with_data();
+    place.write("data/test/items.json", "[]");
+    place.write("skill.md", "Be brief.");
+    let seen = place.run("eval run.yaml --skill skill.md --split test --out outputs/e -q");
+    assert_eq!(seen.code, 3, "{seen:?}");
 }

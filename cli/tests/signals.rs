@@ -113,3 +113,24 @@ fn a_reader_that_goes_away_is_no_error() {
         );
     }
 }
+
+#[test]
+fn a_second_interrupt_stops_at_once() {
+    let place = Place::with_data();
+    let args = "train run.yaml --set model.sim.latency=fixed:600000 --out outputs/hung";
+    let mut child = start(&place, args);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut wait_for = |start: &str| {
+        let line = lines.find(|line| line.as_ref().unwrap().starts_with(start));
+        line.unwrap_or_else(|| panic!("no line starts with `{start}`"))
+            .unwrap()
+    };
+    wait_for("run folder:");
+    interrupt(&child);
+    wait_for("stopping:");
+    interrupt(&child);
+    wait_for("error: interrupted");
+    let hint = wait_for("hint:");
+    assert!(hint.contains(args), "{hint}");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}

@@ -7,10 +7,11 @@ use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
 use skillopt_coordinator::folder::RunFolder;
 use skillopt_coordinator::jobs::{Jobs as _, RolloutAsk, Urgency};
-use skillopt_coordinator::prepare::{Prepared, prepare};
+use skillopt_coordinator::prepare::{PrepareError, Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, share};
 use skillopt_coordinator::sample::Sample;
 use skillopt_coordinator::timings::Timings;
+use skillopt_coordinator::train::PlanError;
 use skillopt_core::Hash;
 use skillopt_queue::RunId;
 use skillopt_runtime::Shutdown;
@@ -21,7 +22,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::local::{self, Local};
 use crate::output::progress::Reporter;
-use crate::output::words::{amount, count};
+use crate::output::words::{amount, count, plural};
 use crate::output::{Out, Tone};
 use crate::process;
 
@@ -60,8 +61,16 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
     });
     config.skill_init.clone_from(&args.skill);
     config.train_size = 0;
+    config.eval_test = false;
     RunFolder::new(&config.out_root).check_is_ours()?;
-    let mut prepared = prepare(&config, skillopt_worker::CHAT_LANE)?;
+    let prepared = prepare(&config, skillopt_worker::CHAT_LANE);
+    let mut prepared = prepared.map_err(|error| {
+        let exit = match &error {
+            PrepareError::Plan(PlanError::Empty(_)) => Exit::NothingJudged,
+            _ => Exit::Usage,
+        };
+        Failure::new(exit, error)
+    })?;
     name_run(&mut prepared, args)?;
     let items = items(&prepared, &config, args.split);
     if items.is_empty() {
@@ -115,6 +124,24 @@ fn items<'a>(prepared: &'a Prepared, config: &RunConfig, split: Split) -> Vec<&'
     }
 }
 
+fn preflight(config: &RunConfig, prepared: &Prepared, items: u64, out: &Out) {
+    let calls = items.saturating_mul(config.max_turns.unwrap_or(1) as u64);
+    if out.json {
+        out.object(
+            "preflight",
+            json!({"n_items": items, "target_calls_max": calls, "dir": config.out_root}),
+        );
+    } else {
+        out.chat(format!(
+            "{}: {}, at most {} target calls",
+            prepared.title,
+            plural(items, "item"),
+            count(calls)
+        ));
+        out.chat(format!("run folder: {}", config.out_root));
+    }
+}
+
 fn evaluate(
     args: &EvalArgs,
     config: &RunConfig,
@@ -123,21 +150,13 @@ fn evaluate(
     command: &str,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    let need = format!("{} items of {}", count(items.len() as u64), prepared.title);
-    if out.json {
-        out.object(
-            "preflight",
-            json!({"n_items": items.len(), "dir": config.out_root}),
-        );
-    } else {
-        out.chat(format!("{need}, at most as many target calls a turn"));
-    }
     let local = Local::open(config, prepared)?;
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
     let session = local.session(config, prepared, &shutdown, &reporter.watcher());
     let timings = Timings::default();
     let work = local.with_worker(&shutdown, async {
+        preflight(config, prepared, items.len() as u64, out);
         let blobs = prepared.blobs.clone();
         local
             .store

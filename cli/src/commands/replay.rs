@@ -122,8 +122,8 @@ fn again(
     };
     let (outcome, made) = process::block_on(&shutdown, |_| {}, work)?;
     let made = made?;
+    let mut differences = identity(found, prepared);
     let was_over = found.events.iter().any(|e| e.kind == "ended");
-    let mut differences = Vec::new();
     match outcome {
         Ok(_) => {}
         Err(Halt::Interrupted) => return Err(Halt::Interrupted.into()),
@@ -143,6 +143,21 @@ fn again(
         differences,
         unfinished,
     })
+}
+
+/// Compares what the run was begun with and what its folder and data say now.
+fn identity(found: &Found, prepared: &Prepared) -> Vec<String> {
+    if found.run == prepared.common.run {
+        return Vec::new();
+    }
+    let mut differences: Vec<String> = skillopt_config::differs(&found.facts, &prepared.facts)
+        .into_iter()
+        .map(|(key, was, is)| format!("`{key}` was {was} when the run was begun, and is {is} now"))
+        .collect();
+    if differences.is_empty() {
+        differences.push("the data, the first skill or the prompts are others now".to_owned());
+    }
+    differences
 }
 
 fn compare_events(old: &[Event], new: &[Event], unfinished: bool, differences: &mut Vec<String>) {

@@ -86,11 +86,12 @@ pub(crate) fn train(
     RunFolder::new(&config.out_root).check_is_ours()?;
     let prepared = prepare(config, skillopt_worker::CHAT_LANE)?;
     let local = Local::open(config, &prepared)?;
-    preflight(config, &prepared, out);
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
     let watcher = reporter.watcher();
     let work = async {
+        // Said when Ctrl-C is heard already.
+        preflight(config, &prepared, out);
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(beside);
         let outcome = local::run_training(&local, config, &prepared, &shutdown, &watcher).await;
