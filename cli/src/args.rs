@@ -214,7 +214,7 @@ pub(crate) struct CompletionArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
     /// Serve the simulated model over HTTP until interrupted
-    Serve(crate::commands::sim::ServeArgs),
+    Serve(crate::sim_args::ServeArgs),
     /// Write a made-up data set in SearchQA format
     Data(DataArgs),
 }

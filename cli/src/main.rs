@@ -11,6 +11,7 @@ mod models;
 mod output;
 mod preflight;
 mod process;
+mod sim_args;
 mod start;
 
 use std::process::ExitCode;
