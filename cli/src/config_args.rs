@@ -68,13 +68,31 @@ impl ConfigArgs {
     /// # Errors
     /// All that is wrong.
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+        resolve(&self.read()?, &|name| std::env::var(name).ok())
+    }
+
+    /// Reads everything, whether its benchmark is one of this release or not.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub(crate) fn load_any(&self) -> Result<Loaded, Failure> {
+        let env = |name: &str| std::env::var(name).ok();
+        let context = Context {
+            benchmarks: None,
+            env: &env,
+        };
+        let (config, warnings) = RunConfig::resolve(&self.read()?, &context)?;
+        Ok(Loaded { config, warnings })
+    }
+
+    fn read(&self) -> Result<Flat, Failure> {
         let path = self.path().ok_or_else(|| {
             Failure::usage("no configuration was named")
                 .hint("name a YAML file, as in `skillopt train configs/searchqa/default.yaml`")
         })?;
         let mut flat = skillopt_config::load(path).map_err(|e| unreadable(e, path))?;
         self.apply(&mut flat, path)?;
-        resolve(&flat, &|name| std::env::var(name).ok())
+        Ok(flat)
     }
 
     fn apply(&self, flat: &mut Flat, path: &Path) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use crate::output::{Out, Tone};
 use crate::preflight::Preflight;
 
 pub(crate) fn show(args: &ConfigShowArgs, out: &Out) -> Result<Exit, Failure> {
-    let Loaded { config, warnings } = args.config.load()?;
+    let Loaded { config, warnings } = args.config.load_any()?;
     out.warnings(&warnings);
     let values = shown(&config);
     if out.json && !args.origin {

@@ -93,3 +93,30 @@ impl Store for SqlitePeek {
         self.reader().events(run, from, max)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, SqliteStore};
+    use super::*;
+
+    #[tokio::test]
+    async fn one_looks_on_while_another_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store.sqlite");
+        assert!(SqlitePeek::open(&path).is_err(), "nothing is made");
+        assert!(!path.exists());
+        let store = SqliteStore::open(&path, Options::default()).unwrap();
+        let run = RunId::new("r");
+        for (seq, event) in [(0, "a"), (1, "b")] {
+            store.append_event(&run, seq, event.into()).await.unwrap();
+        }
+        let blob = store.put_blob("text".into()).await.unwrap();
+        let peek = SqlitePeek::open(&path).unwrap();
+        assert_eq!(peek.log(&run).unwrap(), ["a", "b"]);
+        assert_eq!(peek.blob(blob).await.unwrap(), "text");
+        let refused = peek.append_event(&run, 2, "c".into()).await;
+        assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+        store.append_event(&run, 2, "c".into()).await.unwrap();
+        assert_eq!(peek.log(&run).unwrap().len(), 3);
+    }
+}
