@@ -72,8 +72,8 @@ fn line(name: &str, left: &[u8], right: &[u8]) -> String {
         String::from_utf8_lossy(left),
         String::from_utf8_lossy(right),
     );
-    let pair = left.lines().zip(right.lines()).enumerate();
-    match pair.filter(|(_, (a, b))| a != b).next() {
+    let mut pair = left.lines().zip(right.lines()).enumerate();
+    match pair.find(|(_, (a, b))| a != b) {
         Some((at, (a, b))) => {
             let cut = |s: &str| s.chars().take(300).collect::<String>();
             format!("{name}:{}\n  - {}\n  + {}", at + 1, cut(a), cut(b))
