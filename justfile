@@ -8,6 +8,10 @@ check:
 test:
     cargo xtask test
 
+# A thousand kills; a failure prints the seed that repeats it.
+nightly:
+    SKILLOPT_KILLS=1000 cargo test --package skillopt-tests --test kill -- --nocapture
+
 # Golden vectors, e.g. `just parity training/gate`.
 parity *ARGS:
     cargo xtask parity {{ARGS}}

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::flat::Flat;
 use crate::node::{Data, Node, Origin};
 use crate::problem::{Problem, Warning};
+use crate::roles::Role;
 use crate::run_config::RunConfig;
 use crate::suggest::nearest;
 
@@ -82,6 +83,7 @@ pub(crate) fn all(
     splits(config, &mut findings);
     evaluation(config, &mut findings);
     calls(config, &mut findings);
+    addresses(config, &mut findings);
     simulated(config, &mut findings);
 }
 
@@ -225,6 +227,42 @@ fn evaluation(config: &RunConfig, findings: &mut Findings<'_>) {
             "is reserved and has no effect yet",
         );
     }
+}
+
+/// A wrong address would only show in the first call.
+fn addresses(config: &RunConfig, findings: &mut Findings<'_>) {
+    for (role, backend) in [
+        (Role::Optimizer, &config.optimizer_backend),
+        (Role::Target, &config.target_backend),
+    ] {
+        if backend != "openai_compatible" {
+            continue;
+        }
+        let address = config.backends.openai_compatible(role).base_url;
+        // An address with a password is refused without being shown, where the client is made.
+        if is_address(&address) || address.contains('@') {
+            continue;
+        }
+        let own = format!("{}_openai_compatible_base_url", role.as_str());
+        let name = match findings.flat.known.get(&own) {
+            Some(_) => own.as_str(),
+            None => "openai_compatible_base_url",
+        };
+        let mut problem = findings.about(&format!("model.{name}"), name, "is no address");
+        problem.allowed = Some("an address like `https://host/v1`".to_owned());
+        if !findings.problems.contains(&problem) {
+            findings.problems.push(problem);
+        }
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    let rest = text
+        .strip_prefix("http://")
+        .or_else(|| text.strip_prefix("https://"));
+    let host = rest.and_then(|rest| rest.split('/').next());
+    let odd = |c: char| c.is_whitespace() || c.is_control();
+    host.is_some_and(|host| !host.is_empty() && !host.starts_with(':')) && !text.contains(odd)
 }
 
 fn calls(config: &RunConfig, findings: &mut Findings<'_>) {

@@ -1,6 +1,6 @@
 //! A folder with data and a configuration, and runs in it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use skillopt_sim::{Sizes, generate};
@@ -78,6 +78,25 @@ impl World {
         std::fs::write(&path, content).unwrap_or_else(|e| panic!("{path:?}: {e}"));
     }
 
+    /// Reads a text file of this folder.
+    ///
+    /// # Panics
+    /// It cannot be read.
+    #[must_use]
+    pub fn text(&self, name: &str) -> String {
+        let path = self.path(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"))
+    }
+
+    /// Reads a JSON file of this folder.
+    ///
+    /// # Panics
+    /// It cannot be read, or is no JSON.
+    #[must_use]
+    pub fn json(&self, name: &str) -> serde_json::Value {
+        serde_json::from_str(&self.text(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
     /// Makes the call `skillopt train` with models at `url`, started in this folder.
     #[must_use]
     pub fn train(&self, out: &str, url: &str, more: &[&str]) -> Command {
@@ -128,7 +147,9 @@ impl World {
     /// It says nothing.
     #[must_use]
     pub fn status(&self, out: &str) -> String {
-        status(&self.path(out))
+        let value = self.json(&format!("{out}/.skillopt/status.json"));
+        let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        format!("{}: {}", word("state"), word("cause"))
     }
 }
 
@@ -136,12 +157,4 @@ impl Default for World {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn status(run: &Path) -> String {
-    let path = run.join(".skillopt/status.json");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
-    let value: serde_json::Value = serde_json::from_str(&text).expect("the status is JSON");
-    let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    format!("{}: {}", word("state"), word("cause"))
 }

@@ -93,13 +93,15 @@ pub(super) fn run(plan: &Plan<'_>) -> anyhow::Result<Outcome> {
         }
         std::thread::sleep(POLL_EVERY);
     };
-    ensure!(
-        status.success(),
-        "the training ended with {status}; what it said is in {}, and --keep goes on from there",
-        log.display()
-    );
-    let text = fs::read_to_string(plan.out.join("summary.json"))
-        .context("the training left no summary.json")?;
+    let summary = plan.out.join("summary.json");
+    // "Not improved" has an exit code of its own and is a result; only a run without a summary
+    // is none.
+    let text = fs::read_to_string(&summary).with_context(|| {
+        format!(
+            "the training gave no result ({status}); what it said is in {}",
+            log.display()
+        )
+    })?;
     let summary: Value = serde_json::from_str(&text).context("summary.json is no JSON")?;
     let skill = fs::read_to_string(plan.out.join("best_skill.md")).unwrap_or_default();
     Outcome::read(

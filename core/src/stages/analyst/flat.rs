@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, Rules};
+use super::Input;
 use crate::loose;
 use crate::patch::Side;
 use crate::stages::schema;
@@ -16,24 +16,14 @@ use crate::update_mode::UpdateMode;
 /// The operations a flat answer may name.
 const OPS: [&str; 4] = ["append", "insert_after", "replace", "delete"];
 
-/// Returns the fields of the answer, in the order in which they are written: first what is only
-/// copied from the evidence, then what follows from it, last where it goes. A model that begins
-/// with the conclusion repeats its instructions instead.
-pub(super) fn fields(rules: &Rules) -> Vec<(&'static str, Value)> {
-    let mut fields = match (rules.side, rules.mode) {
-        (Side::Failure, UpdateMode::Patch | UpdateMode::Suggestions) => vec![
-            ("kind", schema::text()),
-            ("wrong", schema::text()),
-            ("right", schema::text()),
-        ],
-        _ => Vec::new(),
-    };
-    fields.push(("pattern", schema::text()));
-    match rules.mode {
+/// Returns the fields of the answer.
+pub(super) fn fields(mode: UpdateMode) -> Vec<(&'static str, Value)> {
+    let mut fields = vec![("pattern", schema::text())];
+    match mode {
         UpdateMode::Patch => fields.extend([
-            ("content", schema::text()),
             ("op", schema::one_of(&OPS)),
             ("target", schema::text()),
+            ("content", schema::text()),
         ]),
         UpdateMode::Suggestions => {
             fields.extend([("title", schema::text()), ("instruction", schema::text())]);
@@ -50,7 +40,7 @@ pub(super) fn raw_patch(
 ) -> Option<Map<String, Value>> {
     let mode = input.rules.mode;
     let known = |(name, _): &(&str, Value)| flat.contains_key(*name);
-    if !fields(&input.rules).iter().any(known) && !flat.contains_key("rule") {
+    if !fields(mode).iter().any(known) && !flat.contains_key("rule") {
         return None;
     }
     let pattern = text::trim(&loose::field(flat, "pattern")).to_owned();
@@ -89,7 +79,7 @@ fn edit(flat: &Map<String, Value>, skill: &str) -> Option<Value> {
     }
     // What the skill already says is no proposal; a replacement by nothing is a slip.
     let bare = content.trim_start_matches(['-', '*', ' ']);
-    if bare.is_empty() || skill.contains(bare) || is_about_one_task(bare) {
+    if bare.is_empty() || skill.contains(bare) {
         return None;
     }
     match (op.as_str(), target) {
@@ -101,15 +91,6 @@ fn edit(flat: &Map<String, Value>, skill: &str) -> Option<Value> {
         }
         _ => Some(json!({"op": "append", "content": content})),
     }
-}
-
-/// Whether a rule speaks of a task by its position in the prompt ("Task 3"), which means nothing
-/// outside it.
-fn is_about_one_task(rule: &str) -> bool {
-    rule.match_indices("Task ").any(|(at, word)| {
-        let rest = rule.get(at + word.len()..).unwrap_or_default();
-        rest.starts_with(|c: char| c.is_ascii_digit())
-    })
 }
 
 /// Returns the part of the skill that a target names: as it stands, or without the blanks and
