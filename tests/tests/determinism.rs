@@ -11,7 +11,12 @@ const SPREAD: &[&str] = &["--latency", "uniform:0,6"];
 /// Trains with 1, 8 and 128 slots and checks that the folders are equal.
 #[track_caller]
 fn check(more: &[&str]) {
-    let (world, sim) = (World::new(), Sim::start(SPREAD));
+    check_in(&World::new(), more);
+}
+
+#[track_caller]
+fn check_in(world: &World, more: &[&str]) {
+    let sim = Sim::start(SPREAD);
     for slots in ["1", "8", "128"] {
         let args = [&["--slots", slots], more].concat();
         let out = world.trained(slots, &sim.url(), &args);
@@ -69,6 +74,46 @@ fn slots_do_not_change_a_run_with_a_gated_slow_update_and_a_ratio_split() {
         "env.data_path=data/train/items.json",
         "env.split_dir=",
     ]);
+}
+
+#[test]
+fn slots_do_not_change_a_run_with_turns_and_pairs_that_changed() {
+    check(&[
+        "--set",
+        "env.max_turns=3",
+        "optimizer.longitudinal_pair_policy=changed",
+        "evaluation.gate_metric=soft",
+        "evaluation.use_semantic_density=true",
+    ]);
+}
+
+#[test]
+fn slots_do_not_change_a_run_with_a_skill_folder_and_bound_answers() {
+    let world = World::new();
+    let head = "---\nname: answers\ndescription: How to answer.\n---\n";
+    world.write(
+        "skill/SKILL.md",
+        format!("{head}\n# Answers\n\nBe short.\n"),
+    );
+    world.write("skill/scripts/look.py", "print(1)\n");
+    check_in(
+        &world,
+        &[
+            "--set",
+            "env.skill_init=skill",
+            "model.optimizer_answer_mode=schema",
+            "evaluation.use_gate=false",
+        ],
+    );
+    assert_eq!(world.text("8/best_skill/scripts/look.py"), "print(1)\n");
+    assert!(
+        world.text("8/best_skill/SKILL.md").starts_with(head),
+        "front matter survives"
+    );
+    assert!(
+        world.text("8/best_skill.md").len() > head.len() + 30,
+        "the text was trained"
+    );
 }
 
 #[test]

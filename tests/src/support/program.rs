@@ -38,21 +38,17 @@ fn build() -> PathBuf {
     let target = folder.parent().expect("profiles lie in the target folder");
     let program = folder.join("skillopt");
     // One process for each test: all of them belong to one run of nextest, which names itself.
-    let built = std::env::var("NEXTEST_RUN_ID").map(|run| folder.join(format!(".built-for-{run}")));
-    if built.as_ref().is_ok_and(|mark| mark.exists()) {
+    let run = std::env::var("NEXTEST_RUN_ID").unwrap_or_default();
+    let mark = folder.join(".skillopt-built-for");
+    if !run.is_empty() && std::fs::read_to_string(&mark).is_ok_and(|built| built == run) {
         return program;
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "skillopt-cli",
-            "--bin",
-            "skillopt",
-        ])
+        // The whole workspace, though one program is wanted: with the features of `cargo test
+        // --workspace` most of it is built already.
+        .args(["build", "--quiet", "--workspace", "--bin", "skillopt"])
         .arg("--manifest-path")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
         .arg("--target-dir")
@@ -63,10 +59,8 @@ fn build() -> PathBuf {
     }
     let status = command.status().expect("cargo can be started");
     assert!(status.success(), "skillopt-cli does not build: {status}");
-    if let Ok(mark) = built {
-        // Without the mark the next test asks cargo again, which only takes longer.
-        drop(std::fs::write(mark, ""));
-    }
+    // Without the mark the next test asks cargo again, which only takes longer.
+    drop(std::fs::write(mark, run));
     program
 }
 

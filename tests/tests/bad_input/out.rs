@@ -140,6 +140,26 @@ fn ended_second(world: &World, args: &[&str], words: &str) {
     ended_unpaid(world, "unused", args).code(2).says(&[words]);
 }
 
+#[test]
+fn a_damaged_store_is_refused_and_left_as_it_is() {
+    let (world, sim) = (World::new(), Sim::start(&[]));
+    world.trained("out", &sim.url(), ARGS);
+    sim.reset();
+    let name = "out/.skillopt/store.sqlite";
+    for side in ["-wal", "-shm"] {
+        // A clean end has removed them already.
+        drop(std::fs::remove_file(world.path(&format!("{name}{side}"))));
+    }
+    let garbage = "these are not the results that you are looking for\n".repeat(1_000);
+    world.write(name, &garbage);
+    let ended = world.ended("out", &sim.url(), ARGS);
+    ended
+        .code(2)
+        .says(&["store.sqlite", "not a skillopt store"]);
+    assert_eq!(world.text(name), garbage);
+    assert_eq!(sim.stats().number("calls"), 0);
+}
+
 /// How to get mounts of our own, if the kernel lets us.
 fn namespace() -> Option<&'static [&'static str]> {
     const WAYS: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-Urm"]];
