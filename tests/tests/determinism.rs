@@ -121,8 +121,8 @@ fn a_provider_that_fails_now_and_then_changes_only_the_time() {
     let (world, sim) = (World::new(), Sim::start(SPREAD));
     let patience = [
         "model.retry_attempts=12",
-        "env.exec_timeout=1",
-        "model.optimizer_timeout=1",
+        "env.exec_timeout=2",
+        "model.optimizer_timeout=2",
     ];
     let args = [&["--slots", "16", "--set"], &patience[..]].concat();
     world.trained("well", &sim.url(), &args);

@@ -107,8 +107,8 @@ fn a_provider_that_only_fails_pauses_the_run() {
 #[test]
 fn a_provider_that_never_answers_pauses_the_run() {
     let quick = [
-        "env.exec_timeout=0.3",
-        "model.optimizer_timeout=0.3",
+        "env.exec_timeout=1",
+        "model.optimizer_timeout=1",
         "model.retry_attempts=2",
     ];
     check(
