@@ -1,8 +1,10 @@
-//! Merging in schema-bound mode: the model sees numbered texts and writes the list of texts that
-//! should remain.
+//! Merging in schema-bound mode: the model sees numbered texts and writes those that should remain,
+//! best first.
 //!
-//! A text that it kept stays the item it was, with the support of all its copies; a text of its
-//! own becomes a new rule. Items without a text to weigh (deletions) are kept as they are.
+//! Its list orders the items and cannot lose one. Asked for a union, a small model keeps a single
+//! text and not the best; so what it leaves out comes last instead of going, and what it words
+//! anew is dropped for the original. Copies of one text become one item with the support of all.
+//! The edit budget cuts what is too much, and the gate judges the rest.
 
 use serde_json::{Map, Value, json};
 
@@ -61,12 +63,13 @@ pub(super) fn patch(
             patch::from_items("merged", vec![candidate], mode)
         });
     }
+    let named = patch::texts(answer.get(TEXTS)?);
+    let all = items.iter().filter_map(|item| item_text(item, mode));
     let mut kept: Vec<Value> = Vec::new();
     let mut seen: Vec<String> = Vec::new();
-    for text in patch::texts(answer.get(TEXTS)?) {
-        let key = key(&text);
-        if !key.is_empty() && !seen.contains(&key) {
-            kept.push(item_of(&text, &key, items, mode));
+    for key in named.into_iter().chain(all).map(|text| key(&text)) {
+        if !seen.contains(&key) {
+            kept.extend(item_of(&key, items, mode));
             seen.push(key);
         }
     }
@@ -78,8 +81,8 @@ pub(super) fn patch(
     Some(patch::from_items("merged", kept, mode))
 }
 
-/// Returns the item that says `text`, with the support of all that say it, or a new one.
-fn item_of(text: &str, key: &str, items: &[&Value], mode: UpdateMode) -> Value {
+/// Returns the first item that says what `key` stands for, with the support of all that say it.
+fn item_of(key: &str, items: &[&Value], mode: UpdateMode) -> Option<Value> {
     let same: Vec<&&Value> = items
         .iter()
         .filter(|item| item_text(item, mode).is_some_and(|text| self::key(&text) == key))
@@ -88,28 +91,11 @@ fn item_of(text: &str, key: &str, items: &[&Value], mode: UpdateMode) -> Value {
         .iter()
         .map(|item| support(item))
         .fold(0, i64::saturating_add);
-    let mut item = match same.first() {
-        Some(item) => (**item).clone(),
-        None => new_item(text::trim(text), items, mode),
-    };
+    let mut item = (**same.first()?).clone();
     if let Some(map) = item.as_object_mut() {
-        map.insert("support_count".to_owned(), support.max(1).into());
+        map.insert("support_count".to_owned(), support.into());
     }
-    item
-}
-
-fn new_item(text: &str, items: &[&Value], mode: UpdateMode) -> Value {
-    let source = items.first().and_then(|item| item.get("source_type"));
-    let source = source.cloned().unwrap_or_else(|| "failure".into());
-    match mode {
-        UpdateMode::Suggestions => json!({
-            "type": "add_rule", "title": "", "motivation": "", "instruction": text,
-            "priority_hint": "medium", "source_type": source,
-        }),
-        UpdateMode::Patch | UpdateMode::FullRewrite => {
-            json!({"op": "append", "content": text, "source_type": source})
-        }
-    }
+    Some(item)
 }
 
 fn support(item: &Value) -> i64 {

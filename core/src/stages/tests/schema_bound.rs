@@ -158,8 +158,7 @@ fn merged_texts_keep_their_items_and_support() {
     check_merge(
         json!({"texts": ["- Read slowly."]}),
         json!([
-            {"op": "append", "content": "- Read slowly.", "source_type": "failure",
-             "support_count": 1, "merge_level": 1},
+            {"op": "append", "content": "- Look twice.", "support_count": 5, "merge_level": 1},
             deletion,
         ]),
     );
