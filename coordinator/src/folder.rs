@@ -5,6 +5,7 @@
 //! are relative, every file is written aside and renamed.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -24,13 +25,19 @@ pub const PRIVATE: &str = ".skillopt";
 #[derive(Clone, Debug)]
 pub struct RunFolder {
     root: PathBuf,
+    /// Held while the files of an item are made: two threads that make files in one folder fight
+    /// inside the kernel, at many times the cost of taking turns.
+    turn: Arc<Mutex<()>>,
 }
 
 impl RunFolder {
     /// Takes `root` as a run folder; touches nothing.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self {
+            root: root.into(),
+            turn: Arc::default(),
+        }
     }
 
     /// Returns the folder's path.
@@ -102,6 +109,6 @@ impl RunFolder {
     /// # Errors
     /// The file system refuses.
     pub fn stage(&self, stage: &str, predictions: Predictions) -> Result<StageWriter, FileError> {
-        StageWriter::open(&self.root, stage, predictions)
+        StageWriter::open(&self.root, stage, predictions, Arc::clone(&self.turn))
     }
 }

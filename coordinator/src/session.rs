@@ -20,6 +20,7 @@ use skillopt_core::job::{
 use skillopt_core::skill::Folder;
 use skillopt_queue::{Ended, Enqueue, Lane, Notice, Priority, Queue, RunId, Store};
 use skillopt_runtime::Shutdown;
+use tokio::sync::Semaphore;
 
 use crate::folder::{Predictions, RunFolder, StageWriter};
 use crate::halt::Halt;
@@ -29,6 +30,8 @@ use crate::sample::Sample;
 
 /// Jobs that are submitted together.
 const CHUNK: usize = 512;
+/// Threads that decode answers and write files; more would wait for each other.
+const READERS: usize = 2;
 /// Notices that are taken together.
 const NOTICES: usize = 128;
 
@@ -83,6 +86,8 @@ pub struct Session {
     known: Mutex<HashSet<Hash>>,
     /// Jobs whose tokens this run has counted.
     used: Mutex<HashSet<Key>>,
+    /// Bounds the threads that decode answers and write files.
+    readers: Semaphore,
 }
 
 impl Session {
@@ -108,6 +113,7 @@ impl Session {
             watcher,
             known,
             used,
+            readers: Semaphore::new(READERS),
         }
     }
 
@@ -268,6 +274,7 @@ impl Session {
         self.answers(jobs, |answers| {
             let (chunk, rows, n) = (Arc::clone(&chunk), &rows, answers.len());
             async move {
+                let _reader = self.readers.acquire().await.map_err(Halt::infrastructure)?;
                 // Decoding and writing files would hold up the async threads.
                 let read = tokio::task::spawn_blocking(move || chunk.read(&answers));
                 let read = read.await.map_err(Halt::infrastructure)??;

@@ -5,6 +5,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use skillopt_core::job::RolloutRecord;
@@ -27,6 +28,7 @@ pub struct StageWriter {
     predictions: Predictions,
     /// The stage is there already.
     done: bool,
+    turn: Arc<Mutex<()>>,
 }
 
 impl StageWriter {
@@ -34,6 +36,7 @@ impl StageWriter {
         root: &Path,
         stage: &str,
         predictions: Predictions,
+        turn: Arc<Mutex<()>>,
     ) -> Result<Self, FileError> {
         let target = root.join(stage);
         let aside = root
@@ -55,6 +58,7 @@ impl StageWriter {
             target,
             predictions,
             done,
+            turn,
         })
     }
 
@@ -72,7 +76,11 @@ impl StageWriter {
         if !self.wants_predictions() {
             return Ok(());
         }
+        let conversation = serde_json::to_vec_pretty(&record.conversation)
+            .map_err(|e| FileError::new("write", &self.target, e.into()))?;
         let dir = self.aside.join("predictions").join(folder);
+        // It guards no data, so a panic elsewhere does not matter.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         match std::fs::create_dir(&dir) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => create_dir_all(&dir)?,
             Err(e) => return Err(FileError::new("create folder", dir, e)),
@@ -82,8 +90,6 @@ impl StageWriter {
             let path = dir.join(name);
             std::fs::write(&path, bytes).map_err(|e| FileError::new("write", path, e))
         };
-        let conversation = serde_json::to_vec_pretty(&record.conversation)
-            .map_err(|e| FileError::new("write", &dir, e.into()))?;
         write("conversation.json", &conversation)?;
         for (name, content) in &record.files {
             if let Value::String(text) = content {

@@ -75,7 +75,7 @@ pub(super) fn for_writing(path: &Path, place: &str, options: Options) -> Result<
     // A bigger log means fewer checkpoints, each of which waits for the disk.
     let pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
         PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864;
-        PRAGMA cache_size = -16384;";
+        PRAGMA cache_size = -4096;";
     connection.execute_batch(pragmas).map_err(wrap)?;
     if let Some(bytes) = options.bytes_max {
         let pages = i64::try_from(bytes / u64::from(PAGE_BYTES))
