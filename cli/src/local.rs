@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use skillopt_config::{Predictions as Kept, RunConfig};
+use skillopt_config::{Predictions as Kept, RunConfig, Scope};
 use skillopt_coordinator::Halt;
 use skillopt_coordinator::folder::{Claim, Predictions, RunFolder};
 use skillopt_coordinator::log::Log;
 use skillopt_coordinator::prepare::Prepared;
 use skillopt_coordinator::progress::Watcher;
-use skillopt_coordinator::session::{Session, Source};
+use skillopt_coordinator::session::{Common, Session, Source};
 use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::{Ending, train};
 use skillopt_queue::queue::Limits;
@@ -37,6 +37,7 @@ pub(crate) struct Local {
     pub(crate) store: Arc<dyn Store>,
     queue: Arc<dyn Queue>,
     worker: Arc<Worker>,
+    scope: String,
     _claim: Claim,
 }
 
@@ -47,7 +48,9 @@ impl Local {
     /// The folder belongs to another run or process, or the place cannot be written.
     pub(crate) fn open(config: &RunConfig, prepared: &Prepared) -> Result<Self, Failure> {
         let folder = RunFolder::new(&config.out_root);
-        let claim = folder.claim(prepared.common.run.as_str(), &prepared.facts, difference)?;
+        let run = prepared.common.run.as_str();
+        let claim = folder.claim(run, &prepared.facts, difference)?;
+        let scope = scope(&folder, config, prepared)?;
         let path = if config.store.is_empty() {
             folder.store()
         } else {
@@ -73,6 +76,7 @@ impl Local {
             store,
             queue,
             worker: Arc::new(worker),
+            scope,
             _claim: claim,
         })
     }
@@ -90,7 +94,10 @@ impl Local {
             Arc::clone(&self.store),
             self.folder.clone(),
             predictions(config.predictions),
-            prepared.common.clone(),
+            Common {
+                scope: self.scope.clone(),
+                ..prepared.common.clone()
+            },
             shutdown.clone(),
             watcher.clone(),
         )
@@ -188,6 +195,18 @@ pub(crate) fn word(halt: &Halt) -> &'static str {
     }
 }
 
+/// Returns who may share the run's answers.
+pub(crate) fn scope(
+    folder: &RunFolder,
+    config: &RunConfig,
+    prepared: &Prepared,
+) -> Result<String, files::FileError> {
+    match config.scope {
+        Scope::Fresh => folder.fresh_scope(prepared.common.run.as_str()),
+        Scope::Shared | Scope::Run => Ok(prepared.common.scope.clone()),
+    }
+}
+
 /// Says in words how two configurations of one folder differ.
 fn difference(
     known: &serde_json::Map<String, serde_json::Value>,
@@ -197,7 +216,13 @@ fn difference(
     let words: Vec<String> = differences
         .iter()
         .take(3)
-        .map(|(key, old, new)| format!("`{key}` is {old} there, {new} here"))
+        .map(|(key, old, new)| {
+            let known = skillopt_config::KEYS
+                .iter()
+                .find(|known| known.name == *key);
+            let path = known.map_or(key.as_str(), |known| known.path);
+            format!("`{path}` is {old} there, {new} here")
+        })
         .collect();
     (!words.is_empty()).then(|| words.join("; "))
 }

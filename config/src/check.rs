@@ -220,13 +220,6 @@ fn evaluation(config: &RunConfig, findings: &mut Findings<'_>) {
             "is empty, so the density bonus is always 0",
         );
     }
-    if config.gate_early_stop {
-        findings.warning(
-            "evaluation.gate_early_stop",
-            "gate_early_stop",
-            "is reserved and has no effect yet",
-        );
-    }
 }
 
 /// A wrong address would only show in the first call.

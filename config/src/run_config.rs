@@ -159,8 +159,6 @@ settings! {
     eval_test: bool = "evaluation.eval_test", Kind::Bool, true, FLAG;
     /// Measure the incumbent again before it is compared if its text changed since (D40).
     remeasure_stale: bool = "evaluation.remeasure_stale", Kind::Bool, false, FILE;
-    /// Reserved: stop a gate evaluation as soon as its outcome is certain.
-    gate_early_stop: bool = "evaluation.gate_early_stop", Kind::Bool, false, FILE_OPS;
 
     /// The benchmark (`name` in structured files).
     env: String = "env.name", Kind::Text, String::new(), FLAG;

@@ -17,6 +17,15 @@ use crate::sample::Samples;
 use crate::session::Common;
 use crate::train::{Plan, PlanError};
 
+/// Sizes that follow from the data, which name a run by their content.
+const DERIVED: &[&str] = &[
+    "train_size",
+    "steps_per_epoch",
+    "batches_per_epoch",
+    "total_steps",
+    "samples_per_epoch",
+];
+
 /// Why a run cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
@@ -105,7 +114,7 @@ fn describe(
     let written = skillopt_config::to_config_json(config, sizes.as_ref());
     let facts: Map<String, Value> = written
         .iter()
-        .filter(|(k, _)| skillopt_config::changes_results(k))
+        .filter(|(k, _)| skillopt_config::changes_results(k) && !DERIVED.contains(&k.as_str()))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
     // Prompts, items and the skill are files; the run is named by their content.

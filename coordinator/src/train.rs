@@ -4,6 +4,7 @@
 //! writes. Running it again after any crash gives the same run (training spec, chapters 1 and 8.4).
 //! Start at [`train`].
 
+mod aggregate;
 mod commits;
 mod compare;
 mod epoch_end;
@@ -15,8 +16,10 @@ mod plan;
 mod propose;
 mod record;
 mod reflect;
+mod select;
 mod state;
 mod tokens;
+mod update;
 
 #[cfg(test)]
 mod tests;

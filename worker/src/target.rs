@@ -33,7 +33,8 @@ impl Target for SlotTarget<'_> {
         let mut failures = 0;
         loop {
             match self.model.client.chat(&request).await {
-                Ok(reply) => {
+                Ok(mut reply) => {
+                    cut(&mut reply.text);
                     self.answered.fetch_add(1, Ordering::Relaxed);
                     return Ok(reply);
                 }
@@ -54,6 +55,16 @@ impl Target for SlotTarget<'_> {
                 }
             }
         }
+    }
+}
+
+/// No limit of tokens that a rollout asks for allows a longer answer, in bytes; a server that
+/// sends more ignores it. What is over is cut off, so that no trajectory grows without bound.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+
+fn cut(text: &mut String) {
+    if text.len() > ANSWER_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
     }
 }
 

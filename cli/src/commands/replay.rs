@@ -12,7 +12,7 @@ use skillopt_coordinator::folder::{PRIVATE, RunFolder};
 use skillopt_coordinator::log::{self, Log};
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::progress::Watcher;
-use skillopt_coordinator::session::{Session, Source};
+use skillopt_coordinator::session::{Common, Session, Source};
 use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::train;
 use skillopt_queue::sqlite::SqlitePeek;
@@ -100,7 +100,10 @@ fn again(
         store,
         folder.clone(),
         local::predictions(config.predictions),
-        prepared.common.clone(),
+        Common {
+            scope: local::scope(&found.folder, config, prepared)?,
+            ..prepared.common.clone()
+        },
         shutdown.clone(),
         Watcher::silent(),
     );

@@ -2,9 +2,11 @@
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use skillopt_runtime::clock::unix_ms;
 use skillopt_runtime::files::{self, FileError};
 
 use super::{PRIVATE, RunFolder};
@@ -114,6 +116,23 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Returns the scope of a run that shares answers with nobody: the run's name with a mark made
+    /// once for this folder, so that going on here finds its own answers and another folder none.
+    ///
+    /// # Errors
+    /// The mark cannot be read or written.
+    pub fn fresh_scope(&self, run: &str) -> Result<String, FileError> {
+        let path = self.private().join("fresh");
+        if !path.exists() {
+            static MADE: AtomicU64 = AtomicU64::new(0);
+            let count = MADE.fetch_add(1, Ordering::Relaxed);
+            let mark = format!("{:x}-{:x}-{count:x}", unix_ms(), std::process::id());
+            files::write_atomic(&path, mark.as_bytes())?;
+        }
+        let mark = files::read_limited(&path, 64)?;
+        Ok(format!("{run}-{}", String::from_utf8_lossy(&mark)))
+    }
+
     fn lock(&self) -> Result<File, ClaimError> {
         let path = self.private().join("lock");
         let error = |e| FileError::new("lock", &path, e);
@@ -176,6 +195,21 @@ mod tests {
             folder.claim("s", &facts(1), differs),
             Err(ClaimError::Other { .. })
         ));
+    }
+
+    #[test]
+    fn a_fresh_scope_is_kept_by_its_folder_and_shared_with_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["a", "b"].map(|name| RunFolder::new(dir.path().join(name)));
+        let scopes = folders
+            .each_ref()
+            .map(|folder| folder.fresh_scope("r").unwrap());
+        assert_eq!(folders[0].fresh_scope("r").unwrap(), scopes[0]);
+        let other = RunFolder::new(dir.path().join("a"))
+            .fresh_scope("s")
+            .unwrap();
+        assert_ne!(other, scopes[0]);
+        assert_ne!(scopes[0], scopes[1]);
     }
 
     #[test]
