@@ -15,6 +15,12 @@ use skillopt_runtime::redact::redact;
 use crate::contract::{CallError, ChatModel, ChatReply, ChatRequest, Finish};
 use crate::http::{Answer, Http};
 
+/// How much of an error's body is looked at, in bytes; a key that crosses this border is far from
+/// the part that is shown.
+const DETAIL_BYTES_MAX: usize = 64 << 10;
+/// Most words of it that are shown.
+const DETAIL_WORDS_MAX: usize = 150;
+
 /// Where and how to reach a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -61,6 +67,11 @@ impl OpenAiCompatible {
             .map_err(|e| bad(format!("not an address: {e}")))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
             return Err(bad("expected an address like `https://host/v1`".to_owned()));
+        }
+        if base.contains(['?', '#']) {
+            return Err(bad(
+                "an address takes no `?` or `#`; a key belongs into the API key".to_owned(),
+            ));
         }
         if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
             return Err(bad(
@@ -158,9 +169,14 @@ impl OpenAiCompatible {
 
     /// The start of a provider's message, on one line, without our key.
     fn detail(&self, body: &[u8]) -> String {
-        let text = String::from_utf8_lossy(&body[..body.len().min(2_000)]);
-        let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = redact(&line, &[&self.secret]);
+        // Redacted before it is cut: a cut could leave half a key that is not recognised.
+        let text = String::from_utf8_lossy(&body[..body.len().min(DETAIL_BYTES_MAX)]);
+        let text = redact(&text, &[&self.secret]);
+        let line: String = text
+            .split_whitespace()
+            .take(DETAIL_WORDS_MAX)
+            .collect::<Vec<_>>()
+            .join(" ");
         line.chars().take(300).collect()
     }
 
@@ -169,12 +185,8 @@ impl OpenAiCompatible {
             endpoint: self.endpoint.clone(),
             detail,
         };
-        let reply: Reply<'_> = serde_json::from_slice(&answer.body).map_err(|e| {
-            malformed(format!(
-                "{e}; it begins `{}`",
-                self.detail(&answer.body[..answer.body.len().min(200)])
-            ))
-        })?;
+        let reply: Reply<'_> = serde_json::from_slice(&answer.body)
+            .map_err(|e| malformed(format!("{e}; it begins `{}`", self.detail(&answer.body))))?;
         let choice = reply
             .choices
             .into_iter()
@@ -283,9 +295,16 @@ fn out_of_quota(detail: &str) -> bool {
     detail.contains("insufficient_quota") || detail.contains("billing_hard_limit")
 }
 
-/// Servers say in words only that a prompt does not fit into the model's context.
+/// Servers say in words only that a prompt does not fit into the model's context. Where they blame
+/// the limit of the answer, every prompt would be refused: that is the configuration's fault.
 fn is_too_long(detail: &str) -> bool {
     let detail = detail.to_lowercase();
+    if ["max_tokens", "max_completion_tokens", "in the completion"]
+        .iter()
+        .any(|words| detail.contains(words))
+    {
+        return false;
+    }
     [
         "context length",
         "context_length",
@@ -412,6 +431,11 @@ mod tests {
         check_status(302, "", "Misconfigured");
         check_status(400, "maximum context length is 4096 tokens", "Rejected");
         check_status(413, "", "Rejected");
+        check_status(
+            400,
+            "'max_tokens' is too large: 8000. This model's maximum context length is 4096 tokens",
+            "Misconfigured",
+        );
         check_status(400, "unknown parameter", "Misconfigured");
         check_status(422, "", "Misconfigured");
         check_status(204, "", "Malformed");
@@ -434,6 +458,7 @@ mod tests {
         check_base("h/v1", None);
         check_base("ftp://h/v1", None);
         check_base("http://user:pw@h/v1", None);
+        check_base("http://h/v1?api-key=abc", None);
     }
 
     #[track_caller]

@@ -5,6 +5,7 @@
 //! batch loop, no retry and no resume in a benchmark: these live in one place of the worker
 //! (benchmarks spec 8.2).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
@@ -57,6 +58,11 @@ pub trait Benchmark: Send + Sync {
     /// The data is missing, unreadable or wrong; the text names the file and what to do.
     fn load(&self, args: &LoadArgs) -> Result<Suite, LoadError>;
 
+    /// Returns whether a rollout can fail after an answer was paid for: it has further turns, or a
+    /// program judges it. The worker then stores each answer by itself, so that none is asked for
+    /// again.
+    fn keeps_answers(&self, settings: &Value) -> bool;
+
     /// Returns the text files of a rollout that follow from its task alone, such as the prompts
     /// that the target is sent, by file name. They are not stored with each rollout but rendered
     /// again when somebody looks: analysts, and the run folder.
@@ -77,6 +83,25 @@ pub trait Benchmark: Send + Sync {
         task: Task<'_>,
         target: &dyn Target,
     ) -> Result<RolloutRecord, RolloutError>;
+}
+
+impl Task<'_> {
+    /// Returns the skill as a chat target reads it: the document, and below it the text files that
+    /// it brings, each under its path.
+    #[must_use]
+    pub fn skill_text(&self) -> Cow<'_, str> {
+        if self.skill_files.is_empty() {
+            return Cow::Borrowed(self.skill);
+        }
+        let mut text = self.skill.trim().to_owned();
+        for (path, content) in self.skill_files {
+            text.push_str("\n\n### File `");
+            text.push_str(path);
+            text.push_str("`\n");
+            text.push_str(content.trim_end());
+        }
+        Cow::Owned(text)
+    }
 }
 
 /// Names the prompts of a rollout as the files that analysts and people read.

@@ -104,7 +104,7 @@ impl From<Errors> for Failure {
 impl From<Halt> for Failure {
     fn from(halt: Halt) -> Self {
         let exit = match &halt {
-            Halt::Paused(FailureClass::Data, _) | Halt::Failed(_) => Exit::Usage,
+            Halt::Paused(FailureClass::Data, _) | Halt::Failed(_) | Halt::NotStored => Exit::Usage,
             Halt::Paused(..) => Exit::Paused,
             Halt::Interrupted => Exit::Interrupted,
         };

@@ -25,8 +25,8 @@ use skillopt_worker::{Settings, Worker};
 use crate::failure::Failure;
 use crate::models;
 
-/// A run that stops waits this long for calls under way, so that what is paid for is kept.
-const DRAIN_MAX: Duration = Duration::from_secs(30);
+/// What a call may take beyond its own limit until its answer is stored.
+const DRAIN_MARGIN: Duration = Duration::from_secs(5);
 
 /// The file in a run's private folder that says how the run is doing.
 pub(crate) const STATUS: &str = "status.json";
@@ -38,6 +38,8 @@ pub(crate) struct Local {
     queue: Arc<dyn Queue>,
     worker: Arc<Worker>,
     scope: String,
+    /// How long a run that stops waits for calls under way.
+    drain: Duration,
     _claim: Claim,
 }
 
@@ -51,6 +53,8 @@ impl Local {
         let run = prepared.common.run.as_str();
         let claim = folder.claim(run, &prepared.facts, difference)?;
         let scope = scope(&folder, config, prepared)?;
+        let (rollout, chat) = (prepared.common.rollout_limits, prepared.common.chat_limits);
+        let longest = rollout.call_timeout_ms.max(chat.call_timeout_ms);
         let path = if config.store.is_empty() {
             folder.store()
         } else {
@@ -77,6 +81,7 @@ impl Local {
             queue,
             worker: Arc::new(worker),
             scope,
+            drain: Duration::from_millis(longest) + DRAIN_MARGIN,
             _claim: claim,
         })
     }
@@ -111,9 +116,21 @@ impl Local {
     ) -> Result<T, Halt> {
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(Arc::clone(&self.worker).run(shutdown.clone()));
-        let outcome = work.await;
+        tokio::pin!(work);
+        let outcome = tokio::select! {
+            // An outcome that is there counts, whatever became of the worker.
+            biased;
+            outcome = &mut work => outcome,
+            ended = tasks.join_next() => match ended {
+                // It ends when told to; so does the work.
+                _ if shutdown.drain.is_cancelled() => work.await,
+                Some(Ok(Err(e))) => Err(Halt::infrastructure(format!("the worker stopped: {e}"))),
+                _ => Err(Halt::infrastructure("the worker stopped by a fault of this program; please report it")),
+            },
+        };
         shutdown.drain.cancel();
-        if tokio::time::timeout(DRAIN_MAX, tasks.join_next())
+        // Calls under way are paid for, so they may take their time.
+        if tokio::time::timeout(self.drain, tasks.join_next())
             .await
             .is_err()
         {
@@ -160,12 +177,18 @@ pub(crate) async fn run_training(
             .await
         })
         .await;
-    local.folder.json("timings.json", &timings.to_json())?;
-    match &outcome {
-        Ok(ending) => write_status(ending.state.words(), None)?,
-        Err(halt) => write_status(word(halt), Some(&halt.to_string()))?,
-    }
-    outcome
+    let written = session.close();
+    let outcome = outcome.and_then(|ending| written.map(|()| ending));
+    let told = match &outcome {
+        Ok(ending) => write_status(ending.state.words(), None),
+        Err(halt) => write_status(word(halt), Some(&halt.to_string())),
+    };
+    let timed = local.folder.json("timings.json", &timings.to_json());
+    // What stopped the run is said first, even if it cannot be written down.
+    let ending = outcome?;
+    told?;
+    timed?;
+    Ok(ending)
 }
 
 /// Writes what `runs` shows of a run: not part of its result.
@@ -191,7 +214,7 @@ pub(crate) fn word(halt: &Halt) -> &'static str {
     match halt {
         Halt::Paused(..) => "paused",
         Halt::Interrupted => "interrupted",
-        Halt::Failed(_) => "failed",
+        Halt::Failed(_) | Halt::NotStored => "failed",
     }
 }
 

@@ -80,11 +80,11 @@ pub(crate) fn same_command(extra: &[String]) -> String {
         };
         let secret = is_secret_name(name);
         let shown = match value {
+            _ if hide_next => "***".to_owned(),
             Some(_) if secret => format!("{name}=***"),
-            None if hide_next => "***".to_owned(),
             _ => quoted(&arg),
         };
-        hide_next = secret && value.is_none() && arg.starts_with("--");
+        hide_next = !hide_next && secret && value.is_none() && arg.starts_with("--");
         words.push(shown);
     }
     words.join(" ")

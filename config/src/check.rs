@@ -1,6 +1,6 @@
 //! The checks that look at more than one value (training spec 7.8, D16, D35).
 
-use crate::choices::{LrControlMode, LrScheduler, SplitMode, UpdateMode};
+use crate::choices::{AnswerMode, LrControlMode, LrScheduler, SplitMode, UpdateMode};
 use crate::context::Context;
 use crate::flat::Flat;
 use crate::node::{Data, Node, Origin};
@@ -160,6 +160,15 @@ fn update_mode(config: &mut RunConfig, findings: &mut Findings<'_>) {
             "optimizer.use_skill_aware_reflection",
             "use_skill_aware_reflection",
             reason,
+        );
+    }
+    if config.use_skill_aware_reflection && config.optimizer_answer_mode == AnswerMode::Schema {
+        findings.problem(
+            "optimizer.use_skill_aware_reflection",
+            "use_skill_aware_reflection",
+            "cannot be used with `model.optimizer_answer_mode: schema`, whose analysts write no \
+             notes; use `free` or turn it off"
+                .to_owned(),
         );
     }
     // Whole new texts are not counted, so nobody decides about their number (4.2).

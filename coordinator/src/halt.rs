@@ -9,6 +9,9 @@ pub enum Halt {
     /// The run waits for a person: a provider, a budget or our own machinery failed.
     #[error("paused ({}): {}", word(*.0), .1)]
     Paused(FailureClass, String),
+    /// A replay came to the end of what is stored.
+    #[error("an answer of this run is not in the store")]
+    NotStored,
     /// A person asked to stop.
     #[error("interrupted")]
     Interrupted,

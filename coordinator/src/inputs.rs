@@ -47,6 +47,12 @@ pub enum InputError {
         /// Size and limit.
         what: String,
     },
+    /// A link inside a skill folder, which could lead anywhere.
+    #[error("`{}` is a link; copy the file into the skill folder", .0.display())]
+    Link(PathBuf),
+    /// A file name that is no text.
+    #[error("the name of `{}` is not UTF-8; rename the file", .0.display())]
+    Unnamed(PathBuf),
     /// A name inside a skill folder that could not be written back everywhere.
     #[error(transparent)]
     Name(#[from] FolderError),
@@ -137,7 +143,7 @@ fn folder(root: &Path) -> Result<Folder, InputError> {
     Ok(folder)
 }
 
-/// Lists the files below a folder in name order; hidden ones and links are left out.
+/// Lists the files below a folder in name order; hidden ones (`.git`, `.DS_Store`) are left out.
 fn list(root: &Path) -> Result<Vec<PathBuf>, InputError> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -148,6 +154,12 @@ fn list(root: &Path) -> Result<Vec<PathBuf>, InputError> {
             let kind = entry.file_type().map_err(error)?;
             if entry.file_name().to_string_lossy().starts_with('.') {
                 continue;
+            }
+            if kind.is_symlink() {
+                return Err(InputError::Link(entry.path()));
+            }
+            if entry.file_name().to_str().is_none() {
+                return Err(InputError::Unnamed(entry.path()));
             }
             if kind.is_dir() {
                 folders.push(entry.path());
@@ -265,6 +277,9 @@ mod tests {
         std::fs::create_dir(dir.path().join("scripts")).unwrap();
         std::fs::write(dir.path().join("scripts/run.py"), "print(1)\n").unwrap();
         std::fs::write(dir.path().join(".DS_Store"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc/hosts", dir.path().join("link")).unwrap();
+        assert!(matches!(skill(&path, false), Err(InputError::Link(_))));
+        std::fs::remove_file(dir.path().join("link")).unwrap();
         let folder = skill(&path, false).unwrap();
         assert_eq!(folder.document, "# A\n");
         assert_eq!(

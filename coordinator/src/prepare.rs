@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use skillopt_benchmarks::{LoadArgs, LoadError, Suite, registry};
-use skillopt_config::{Role, RunConfig, Scope};
+use skillopt_config::{Origin, Role, RunConfig, Scope};
 use skillopt_core::Hash;
 use skillopt_core::job::{Limits, Profile};
 use skillopt_queue::{Lane, RunId};
@@ -144,7 +144,7 @@ fn describe(
         target: Hash::of(&target),
         optimizer: Hash::of(&optimizer),
         rollout_limits: limits(config, config.exec_timeout),
-        chat_limits: limits(config, config.optimizer_timeout),
+        chat_limits: limits(config, optimizer_timeout(config)),
         slots: config.slot_count(),
     };
     Ok(Prepared {
@@ -156,6 +156,18 @@ fn describe(
         blobs: vec![settings, target, optimizer],
         title: suite.title.clone(),
     })
+}
+
+/// Seconds of one optimizer call: the run's own key where it is set, else the server's.
+fn optimizer_timeout(config: &RunConfig) -> f64 {
+    let is_set = *config.origin("optimizer_timeout") != Origin::Default;
+    if is_set || config.optimizer_backend != "openai_compatible" {
+        return config.optimizer_timeout;
+    }
+    config
+        .backends
+        .openai_compatible(Role::Optimizer)
+        .timeout_seconds
 }
 
 fn limits(config: &RunConfig, timeout_s: f64) -> Limits {

@@ -1,36 +1,36 @@
 //! Jobs over a queue and a store: makes the job of each question, waits for its answer, and
 //! projects rollouts into the run folder as they come in.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod reading;
+mod scribe;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt};
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
-use skillopt_benchmarks::splits::safe_folder_name;
-use skillopt_benchmarks::{Task, registry};
+use skillopt_benchmarks::searchqa::systemic_failure;
 use skillopt_core::Hash;
 use skillopt_core::job::{
-    self, ChatRecord, ChatWork, Envelope, Failure, FailureClass, Job, Key, Limits, RolloutRecord,
-    RolloutWork, Usage, Work,
+    self, ChatRecord, ChatWork, Envelope, Failure, FailureClass, Job, Key, Limits, RolloutWork,
+    Usage, Work,
 };
-use skillopt_core::skill::Folder;
 use skillopt_queue::{Ended, Enqueue, Lane, Notice, Priority, Queue, RunId, Store};
 use skillopt_runtime::Shutdown;
 use tokio::sync::Semaphore;
 
+use self::reading::{Chunk, Row};
+use self::scribe::{Page, Scribe};
 use crate::folder::{Predictions, RunFolder, StageWriter};
 use crate::halt::Halt;
-use crate::jobs::{ChatAsk, Jobs, Rolled, RolloutAsk, Stage, Urgency};
+use crate::jobs::{ChatAsk, Jobs, RolloutAsk, Stage, Urgency};
 use crate::progress::{Progress, Watcher};
 use crate::sample::Sample;
 
 /// Jobs that are submitted together.
 const CHUNK: usize = 512;
-/// Threads that decode answers and write files; more would wait for each other.
+/// Threads that decode answers.
 const READERS: usize = 2;
 /// Notices that are taken together.
 const NOTICES: usize = 128;
@@ -86,8 +86,9 @@ pub struct Session {
     known: Mutex<HashSet<Hash>>,
     /// Jobs whose tokens this run has counted.
     used: Mutex<HashSet<Key>>,
-    /// Bounds the threads that decode answers and write files.
+    /// Bounds the threads that decode answers.
     readers: Semaphore,
+    scribe: Scribe,
 }
 
 impl Session {
@@ -114,7 +115,16 @@ impl Session {
             known,
             used,
             readers: Semaphore::new(READERS),
+            scribe: Scribe::start(),
         }
+    }
+
+    /// Waits until the run folder has everything that was asked for.
+    ///
+    /// # Errors
+    /// It cannot be written; what is missing is made by the next start.
+    pub fn close(&self) -> Result<(), Halt> {
+        self.scribe.close()
     }
 
     /// Stores blobs that are not there yet.
@@ -211,14 +221,12 @@ impl Session {
                     .results(&keys)
                     .await
                     .map_err(Halt::infrastructure)?;
-                let missing =
-                    || Halt::Failed("an answer of this run is not in the store".to_owned());
                 let found: Option<Vec<(Key, Bytes)>> = keys
                     .into_iter()
                     .zip(found)
                     .map(|(k, b)| Some((k, b?)))
                     .collect();
-                return take(found.ok_or_else(missing)?).await;
+                return take(found.ok_or(Halt::NotStored)?).await;
             }
         };
         let mut notices = queue.submit(jobs).await.map_err(Halt::infrastructure)?;
@@ -265,6 +273,7 @@ impl Session {
             first: range.start,
             samples: samples.iter().map(|s| (*s).clone()).collect(),
             skill: Arc::clone(ask.skill),
+            skill_files: ask.skill.text_files(),
             benchmark: self.common.benchmark.clone(),
             settings: Arc::clone(&self.common.settings_value),
             keep_records: ask.keep_records,
@@ -273,12 +282,18 @@ impl Session {
         let rows = Mutex::new(Vec::with_capacity(samples.len()));
         self.answers(jobs, |answers| {
             let (chunk, rows, n) = (Arc::clone(&chunk), &rows, answers.len());
+            let writer = Arc::clone(writer);
             async move {
                 let _reader = self.readers.acquire().await.map_err(Halt::infrastructure)?;
-                // Decoding and writing files would hold up the async threads.
+                // Decoding would hold up the async threads.
                 let read = tokio::task::spawn_blocking(move || chunk.read(&answers));
                 let read = read.await.map_err(Halt::infrastructure)??;
-                lock(rows).extend(read);
+                lock(rows).extend(read.rows);
+                if !read.to_write.is_empty() {
+                    self.scribe
+                        .write(Page::Items(writer, read.to_write))
+                        .await?;
+                }
                 self.watcher.tell(Progress::Rolled {
                     stage: ask.stage,
                     n,
@@ -302,109 +317,24 @@ impl Session {
     }
 }
 
-/// What it takes to read the answers of one chunk.
-struct Chunk {
-    /// Where in the stage the answer of a job belongs.
-    places: HashMap<Key, Vec<usize>>,
-    /// Place of the first sample.
-    first: usize,
-    samples: Vec<Sample>,
-    skill: Arc<Folder>,
-    benchmark: String,
-    settings: Arc<Value>,
-    keep_records: bool,
-    writer: Arc<StageWriter>,
-}
-
-/// A finished rollout on its way into its stage.
-struct Row {
-    key: Key,
-    index: usize,
-    rolled: Rolled,
-    usage: Usage,
-    line: Box<RawValue>,
-}
-
-/// A stored rollout, read only as far as a stage without trajectories needs it.
-#[derive(Deserialize)]
-struct Outline<'a> {
-    #[serde(borrow)]
-    row: &'a RawValue,
-    usage: Usage,
-}
-
-#[derive(Deserialize)]
-struct RowOutline<'a> {
-    hard: f64,
-    soft: f64,
-    #[serde(borrow, default)]
-    task_type: Cow<'a, str>,
-}
-
-impl Chunk {
-    /// Decodes rollouts and writes their folders; runs off the async threads.
-    fn read(&self, answers: &[(Key, Bytes)]) -> Result<Vec<Row>, Halt> {
-        let mut rows = Vec::with_capacity(answers.len());
-        for (key, bytes) in answers {
-            let damaged = |e: serde_json::Error| {
-                Halt::infrastructure(format!("result `{key}` is damaged: {e}"))
-            };
-            let outline: Outline<'_> = serde_json::from_slice(bytes).map_err(damaged)?;
-            let row: RowOutline<'_> = serde_json::from_str(outline.row.get()).map_err(damaged)?;
-            let places = self.places.get(key).map(Vec::as_slice).unwrap_or_default();
-            let record = if self.keep_records || self.writer.wants_predictions() {
-                let first = places.first().copied().unwrap_or(self.first);
-                self.record(first, serde_json::from_slice(bytes).map_err(damaged)?)?
-            } else {
-                None
-            };
-            for index in places {
-                let rolled = Rolled {
-                    hard: row.hard,
-                    soft: row.soft,
-                    task_type: row.task_type.clone().into_owned(),
-                    record: record.clone(),
-                };
-                let line = outline.row.to_owned();
-                rows.push(Row {
-                    key: *key,
-                    index: *index,
-                    rolled,
-                    usage: outline.usage,
-                    line,
-                });
-            }
-        }
-        Ok(rows)
+/// A stage in which no agent said anything says nothing about the skill: something is wrong with
+/// all of them (benchmarks spec 2.5).
+fn refuse_mute(stage: &str, rows: &[Row]) -> Result<(), Halt> {
+    if rows.is_empty() || !rows.iter().all(|row| row.is_mute) {
+        return Ok(());
     }
-
-    /// Completes a record with the files that follow from its task, writes its folder, and
-    /// returns it if it is to be kept.
-    fn record(
-        &self,
-        index: usize,
-        mut record: RolloutRecord,
-    ) -> Result<Option<Arc<RolloutRecord>>, Halt> {
-        let Some(sample) = index
-            .checked_sub(self.first)
-            .and_then(|i| self.samples.get(i))
-        else {
-            return Ok(None);
-        };
-        let benchmark = registry::find(&self.benchmark).map_err(Halt::infrastructure)?;
-        let files = benchmark.files(Task {
-            item: &sample.item.value,
-            skill: &self.skill.document,
-            skill_files: &BTreeMap::new(),
-            settings: &self.settings,
-        });
-        for (name, text) in files {
-            record.files.entry(name).or_insert(text);
-        }
-        self.writer
-            .prediction(&safe_folder_name(&sample.item.id), &record)?;
-        Ok(self.keep_records.then(|| Arc::new(record)))
-    }
+    let rows: Vec<Value> = rows
+        .iter()
+        .filter_map(|row| serde_json::from_str(row.line.get()).ok())
+        .collect();
+    let cause = systemic_failure(&rows).unwrap_or_default();
+    Err(Halt::Paused(
+        FailureClass::Provider,
+        format!(
+            "{cause} (`{stage}`); check the model's limits with `skillopt doctor`. These failures are \
+             kept: start again with `env.scope: fresh` and another --out once the cause is gone"
+        ),
+    ))
 }
 
 fn answer(notice: Notice) -> Result<(Key, Bytes), Halt> {
@@ -454,18 +384,24 @@ impl Jobs for Session {
             })
             .await?;
         rows.sort_unstable_by_key(|row| row.index);
+        refuse_mute(ask.stage, &rows)?;
+        if writer.is_done() && !writer.holds(rows.iter().map(|row| row.line.get().as_bytes()))? {
+            // The folder was made from other answers (another store, a power cut): make it anew.
+            writer.discard()?;
+            return Box::pin(self.rollouts(ask)).await;
+        }
         let mut stage = Stage::default();
         for row in &rows {
             stage.usage += self.count(row.key, row.usage);
         }
-        let rows = tokio::task::spawn_blocking(move || {
-            writer
-                .finish(rows.iter().map(|row| row.line.get().as_bytes()))
-                .map(|()| rows)
-        })
-        .await
-        .map_err(Halt::infrastructure)??;
-        stage.rolled = rows.into_iter().map(|row| row.rolled).collect();
+        let mut lines = Vec::with_capacity(rows.len());
+        for row in rows {
+            lines.push(row.line);
+            stage.rolled.push(row.rolled);
+        }
+        if !writer.is_done() {
+            self.scribe.write(Page::Rows(writer, lines)).await?;
+        }
         Ok(stage)
     }
 

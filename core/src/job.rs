@@ -51,7 +51,7 @@ pub enum Work {
 pub struct RolloutWork {
     /// Registered name of the benchmark.
     pub benchmark: String,
-    /// Version of its prompts and scorer; for a custom benchmark a hash of its files.
+    /// Version of its prompts and scorer. What a custom benchmark's files say is in `settings`.
     pub benchmark_version: String,
     /// The item's id, for people; the content is in `item`.
     pub item_id: String,

@@ -3,6 +3,7 @@
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use skillopt_tests::support::fake::{Fake, refusal};
 use skillopt_tests::support::folder::{rows, rows_are_real};
 use skillopt_tests::support::program::run;
 use skillopt_tests::support::wait::until;
@@ -195,12 +196,55 @@ fn a_judge_that_breaks_pauses_the_run() {
     ]
     .concat();
     world.trained("whole", &sim.url(), &args);
+    let answered = sim.stats().ok();
+    sim.reset();
     world.write("broken", "");
     let ended = world.ended("a", &sim.url(), &args);
     paused(&world, "a", ended, &["judge", "no verdict today"]);
     std::fs::remove_file(broken).unwrap();
     world.trained("a", &sim.url(), &args);
     world.same("whole", "a");
+    assert_eq!(
+        sim.stats().ok(),
+        answered,
+        "answers without a verdict are kept too"
+    );
+}
+
+#[test]
+fn a_later_turn_that_fails_asks_no_earlier_one_again() {
+    let (world, sim) = (World::new(), Sim::start(SLOW));
+    let args = [ARGS, &["env.max_turns=3"]].concat();
+    world.trained("whole", &sim.url(), &args);
+    let answered = sim.stats().ok();
+    sim.reset();
+    sim.configure(json!({"p500": 0.3}));
+    world.trained("a", &sim.url(), &args);
+    world.same("whole", "a");
+    let stats = sim.stats();
+    assert_eq!(stats.ok(), answered);
+    assert_eq!(stats.number("repeats"), 0);
+}
+
+#[test]
+fn a_folder_made_from_other_answers_is_made_anew() {
+    let (world, sim) = (World::new(), Sim::start(SLOW));
+    let whole = world.trained("whole", &sim.url(), ARGS);
+    let a = world.trained("a", &sim.url(), ARGS);
+    // As after a power cut: a stage that is there, but not whole.
+    let rows = a.join("selection_eval_baseline/results.jsonl");
+    std::fs::write(&rows, "").unwrap();
+    world.trained("a", &sim.url(), ARGS);
+    world.same("whole", "a");
+    assert!(whole.exists());
+}
+
+#[test]
+fn a_stage_in_which_nobody_answers_is_no_score() {
+    let world = World::new();
+    let fake = Fake::start(|_| refusal("maximum context length is 10 tokens"));
+    let ended = world.ended("a", &fake.url(), ARGS);
+    paused(&world, "a", ended, &["all", "maximum context length"]);
 }
 
 #[test]

@@ -47,11 +47,12 @@ impl Blobs {
         }
     }
 
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
     async fn bytes(&self, hash: Hash) -> Result<bytes::Bytes, Stop> {
-        self.store
-            .blob(hash)
-            .await
-            .map_err(|e| Stop::infrastructure(e.to_string()))
+        self.store.blob(hash).await.map_err(|e| Stop::store(&e))
     }
 
     /// Returns a JSON blob.
@@ -76,16 +77,9 @@ impl Blobs {
         }
         let bytes = self.bytes(hash).await?;
         let folder = Folder::decode(&bytes).map_err(|e| Stop::damaged(hash, &e))?;
-        let files = folder
-            .files()
-            .iter()
-            .filter_map(|(path, bytes)| {
-                Some((path.clone(), String::from_utf8(bytes.clone()).ok()?))
-            })
-            .collect();
         let skill = Skill {
+            files: folder.text_files(),
             text: folder.document,
-            files,
         };
         Ok(self.skills.put(hash, Arc::new(skill), bytes.len()))
     }

@@ -9,14 +9,14 @@ use skillopt_backends::{CallError, Disposition, Message, Role};
 use skillopt_benchmarks::{RolloutError, Task, registry};
 use skillopt_core::Hash;
 use skillopt_core::job::{
-    Answer, ChatRecord, ChatWork, Ending, Envelope, Failure, FailureClass, Limits, RolloutRecord,
-    RolloutWork, Usage, Work,
+    Answer, ChatRecord, ChatWork, Ending, Envelope, Failure, FailureClass, Job, Limits,
+    RolloutRecord, RolloutWork, Usage, Work,
 };
 use skillopt_runtime::Retry;
 
 use crate::blobs::Blobs;
 use crate::stop::Stop;
-use crate::target::{SlotTarget, request};
+use crate::target::{Memory, SlotTarget, request};
 
 /// How one delivery of a job ended.
 pub(crate) enum Delivery {
@@ -45,7 +45,7 @@ pub(crate) async fn execute(blobs: &Blobs, envelope: &Envelope, retries: u32) ->
     let limits = envelope.limits;
     let unit = unit(envelope, retries);
     let result = match &envelope.job.work {
-        Work::Rollout(work) => rollout(blobs, work, limits, unit)
+        Work::Rollout(work) => rollout(blobs, &envelope.job, work, limits)
             .await
             .and_then(|r| encode(&r)),
         Work::Chat(work) => chat(blobs, work, limits).await.and_then(|r| encode(&r)),
@@ -66,7 +66,16 @@ fn encode(record: &impl serde::Serialize) -> Result<Bytes, Trouble> {
 /// Decides what a failed try means. The waits of different jobs and tries are spread by `unit`.
 fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Delivery {
     let (disposition, class, cause) = match trouble {
-        Trouble::Stop(Stop(failure)) => return Delivery::Lost(failure),
+        Trouble::Stop(Stop { failure, may_pass }) => {
+            let wait = policy(envelope.limits).wait(retries + 1, None, unit);
+            return match wait.filter(|_| may_pass) {
+                Some(wait) => Delivery::Later {
+                    wait,
+                    cause: failure.cause,
+                },
+                None => Delivery::Lost(failure),
+            };
+        }
         Trouble::Call(e) => (e.disposition(), FailureClass::Provider, e.to_string()),
         Trouble::Rollout(e) => {
             let class = match &e {
@@ -146,9 +155,9 @@ async fn chat(blobs: &Blobs, work: &ChatWork, limits: Limits) -> Result<ChatReco
 
 async fn rollout(
     blobs: &Blobs,
+    job: &Job,
     work: &RolloutWork,
     limits: Limits,
-    unit: f64,
 ) -> Result<RolloutRecord, Trouble> {
     let benchmark =
         registry::find(&work.benchmark).map_err(|e| Stop::infrastructure(e.to_string()))?;
@@ -168,9 +177,16 @@ async fn rollout(
     let target = SlotTarget {
         model: &model,
         timeout: Duration::from_millis(limits.call_timeout_ms),
-        retry: policy(limits),
-        unit,
         answered: AtomicU32::new(0),
+        memory: benchmark.keeps_answers(&settings).then(|| Memory {
+            store: blobs.store(),
+            base: Hash::of_parts([
+                work.target.as_bytes().as_slice(),
+                job.scope.as_bytes(),
+                &job.repeat.to_le_bytes(),
+                work.item.as_bytes(),
+            ]),
+        }),
     };
     let task = Task {
         item: &item,

@@ -1,9 +1,11 @@
 //! The worker's loop: room first, then a job; leases renewed while jobs run; drained in stages.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use skillopt_core::job::{Envelope, Failure, FailureClass};
 use skillopt_queue::{Leased, Ticket, Want, queue};
 use skillopt_runtime::Shutdown;
@@ -70,7 +72,7 @@ impl Worker {
                     (Arc::clone(self), Arc::clone(held), shutdown.now.clone());
                 running.spawn(async move {
                     let ticket = leased.ticket;
-                    let run = worker.deliver(&leased);
+                    let run = worker.deliver_safely(&leased);
                     if now.run_until_cancelled(run).await.is_none() {
                         drop(worker.queue.hand_back(&[ticket]).await);
                     }
@@ -82,6 +84,19 @@ impl Worker {
         }
         while running.join_next().await.is_some() {}
         outcome
+    }
+
+    /// Runs one leased job; a fault of ours in it ends the job, with its name, not the worker.
+    async fn deliver_safely(&self, leased: &Leased) {
+        let run = AssertUnwindSafe(self.deliver(leased)).catch_unwind();
+        if run.await.is_err() {
+            let failure = Failure {
+                class: FailureClass::Infrastructure,
+                cause: "a job met a fault in this program; please report it with the lines above"
+                    .to_owned(),
+            };
+            self.give_up(leased.ticket, &failure).await;
+        }
     }
 
     /// Runs one leased job and reports how it ended. A stale lease is nobody's fault: another

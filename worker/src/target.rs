@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use skillopt_backends::{CallError, ChatReply, ChatRequest, Disposition, Message};
+use skillopt_backends::{CallError, ChatReply, ChatRequest, Finish, Message};
 use skillopt_benchmarks::Target;
-use skillopt_runtime::Retry;
+use skillopt_core::Hash;
+use skillopt_core::job::{Answer, ChatRecord, Key};
+use skillopt_queue::Store;
 
 use crate::blobs::Model;
 
@@ -14,57 +16,92 @@ use crate::blobs::Model;
 pub(crate) struct SlotTarget<'a> {
     pub(crate) model: &'a Model,
     pub(crate) timeout: Duration,
-    pub(crate) retry: Retry,
-    /// Spreads waits, in [0, 1).
-    pub(crate) unit: f64,
     pub(crate) answered: AtomicU32,
+    /// Where each answer is kept by itself, if the rollout may fail after one.
+    pub(crate) memory: Option<Memory<'a>>,
 }
 
-impl SlotTarget<'_> {
-    fn request(&self, messages: Vec<Message>, max_tokens: u32) -> ChatRequest {
-        request(self.model, messages, max_tokens, self.timeout, "rollout")
+/// Keeps single answers of a rollout, by what was asked.
+pub(crate) struct Memory<'a> {
+    pub(crate) store: &'a dyn Store,
+    /// Stands for the model, the scope and the repeat.
+    pub(crate) base: Hash,
+}
+
+impl Memory<'_> {
+    fn key(&self, request: &ChatRequest, turn: u32) -> Key {
+        let (turn, limit) = (turn.to_le_bytes(), request.max_tokens.to_le_bytes());
+        let head: [&[u8]; 4] = [b"answer", self.base.as_bytes(), &turn, &limit];
+        let messages = request
+            .messages
+            .iter()
+            .flat_map(|m| [m.role.as_str().as_bytes(), m.content.as_bytes()]);
+        Key(Hash::of_parts(head.into_iter().chain(messages)))
     }
-}
 
-#[async_trait]
-impl Target for SlotTarget<'_> {
-    async fn ask(&self, messages: Vec<Message>, max_tokens: u32) -> Result<ChatReply, CallError> {
-        let request = self.request(messages, max_tokens);
-        let mut failures = 0;
-        loop {
-            match self.model.client.chat(&request).await {
-                Ok(mut reply) => {
-                    cut(&mut reply.text);
-                    self.answered.fetch_add(1, Ordering::Relaxed);
-                    return Ok(reply);
-                }
-                Err(error) => {
-                    // A failed first call goes back to the queue, so that its slot is free while
-                    // it waits. Later calls wait here: what was answered must not be asked again.
-                    if self.answered.load(Ordering::Relaxed) == 0 {
-                        return Err(error);
-                    }
-                    failures += 1;
-                    let Disposition::Retry(hint) = error.disposition() else {
-                        return Err(error);
-                    };
-                    let Some(wait) = self.retry.wait(failures, hint, self.unit) else {
-                        return Err(error);
-                    };
-                    tokio::time::sleep(wait).await;
-                }
-            }
+    /// Returns a kept answer; a store that cannot be read has none.
+    async fn find(&self, key: Key) -> Option<ChatReply> {
+        let bytes = self.store.results(&[key]).await.ok()?.pop()??;
+        let record: ChatRecord = serde_json::from_slice(&bytes).ok()?;
+        let Answer::Text(text) = record.answer else {
+            return None;
+        };
+        Some(ChatReply {
+            text,
+            finish: Finish::Other,
+            usage: record.usage,
+        })
+    }
+
+    async fn keep(&self, key: Key, reply: &ChatReply) {
+        let record = ChatRecord {
+            answer: Answer::Text(reply.text.clone()),
+            usage: reply.usage,
+        };
+        if let Ok(bytes) = serde_json::to_vec(&record) {
+            // If this fails, so will storing the rollout, and that is told.
+            drop(self.store.put_result(key, bytes.into()).await);
         }
     }
 }
 
-/// No limit of tokens that a rollout asks for allows a longer answer, in bytes; a server that
-/// sends more ignores it. What is over is cut off, so that no trajectory grows without bound.
-const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// A failed call fails the delivery, which goes back to the queue: its slot is free while it waits,
+/// and what was answered before is found in the memory at the next try.
+#[async_trait]
+impl Target for SlotTarget<'_> {
+    async fn ask(&self, messages: Vec<Message>, max_tokens: u32) -> Result<ChatReply, CallError> {
+        let request = request(self.model, messages, max_tokens, self.timeout, "rollout");
+        let turn = self.answered.fetch_add(1, Ordering::Relaxed);
+        let Some(memory) = &self.memory else {
+            return self.call(&request).await;
+        };
+        let key = memory.key(&request, turn);
+        if let Some(reply) = memory.find(key).await {
+            return Ok(reply);
+        }
+        let reply = self.call(&request).await?;
+        memory.keep(key, &reply).await;
+        Ok(reply)
+    }
+}
 
-fn cut(text: &mut String) {
-    if text.len() > ANSWER_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
+impl SlotTarget<'_> {
+    async fn call(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
+        let mut reply = self.model.client.chat(request).await?;
+        cut(&mut reply.text, request.max_tokens);
+        Ok(reply)
+    }
+}
+
+/// No token is longer than this in the answers of any model, in bytes.
+const TOKEN_BYTES_MAX: usize = 32;
+
+/// Cuts off what no answer within the limit of tokens can hold: a server that sends more ignores
+/// the limit, and trajectories must not grow without bound.
+fn cut(text: &mut String, max_tokens: u32) {
+    let bytes_max = (max_tokens as usize).saturating_mul(TOKEN_BYTES_MAX);
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
     }
 }
 

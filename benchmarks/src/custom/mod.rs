@@ -69,6 +69,10 @@ impl Benchmark for Custom {
         })
     }
 
+    fn keeps_answers(&self, settings: &serde_json::Value) -> bool {
+        settings.pointer("/definition/scorer/command").is_some()
+    }
+
     fn files(&self, task: Task<'_>) -> serde_json::Map<String, serde_json::Value> {
         rollout::files(task)
     }

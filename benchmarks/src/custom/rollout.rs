@@ -28,8 +28,8 @@ pub(super) async fn rollout(
             item: id.clone(),
             detail: format!("its settings cannot be read: {e}"),
         })?;
-    let system = system(&settings, task.skill);
-    let user = template::render(&settings.prompt, task.item, task.skill);
+    let system = system(&settings, &task.skill_text());
+    let user = template::render(&settings.prompt, task.item, &task.skill_text());
     let mut messages = Vec::with_capacity(2);
     if !system.is_empty() {
         messages.push(Message {
@@ -76,8 +76,8 @@ pub(super) fn files(task: Task<'_>) -> Map<String, Value> {
     let Ok(settings) = Settings::deserialize(task.settings) else {
         return Map::new();
     };
-    let user = template::render(&settings.prompt, task.item, task.skill);
-    crate::contract::prompt_files(system(&settings, task.skill), user)
+    let user = template::render(&settings.prompt, task.item, &task.skill_text());
+    crate::contract::prompt_files(system(&settings, &task.skill_text()), user)
 }
 
 /// The system message: the benchmark's text, then the skill, unless the prompt has its own place

@@ -78,6 +78,10 @@ impl Benchmark for SearchQa {
         })
     }
 
+    fn keeps_answers(&self, settings: &Value) -> bool {
+        settings.get("max_turns").and_then(Value::as_u64) > Some(1)
+    }
+
     fn files(&self, task: Task<'_>) -> Map<String, Value> {
         rollout::files(task)
     }

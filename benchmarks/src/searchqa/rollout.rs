@@ -23,7 +23,7 @@ pub(super) async fn rollout(
     let item = read(task.item)?;
     let max_turns = setting(task.settings, "max_turns", 1).max(1);
     let max_tokens = setting(task.settings, "max_completion_tokens", 16_384);
-    let system = prompt::system(task.skill);
+    let system = prompt::system(&task.skill_text());
     let user = prompt::user(item.question, item.context);
 
     let mut usage = Usage::default();
@@ -81,7 +81,7 @@ pub(super) fn files(task: Task<'_>) -> Map<String, Value> {
             .unwrap_or_default()
     };
     let user = prompt::user(text("question"), text("context"));
-    crate::contract::prompt_files(prompt::system(task.skill), user)
+    crate::contract::prompt_files(prompt::system(&task.skill_text()), user)
 }
 
 /// The last entry of the trajectory: what the analysts of training items may see.

@@ -66,6 +66,9 @@ impl Item {
                 "has control characters in its `id` {id:?}; remove them"
             )));
         }
+        // Rows, pairs and folders find an item by the text of its id.
+        let mut value = value;
+        value["id"] = id.clone().into();
         Ok(Self { id, value })
     }
 }
@@ -137,7 +140,10 @@ mod tests {
     #[test]
     fn ids_are_checked_with_file_and_number() {
         let check = |row: Value, want: &str| match Item::new(row, Path::new("f.json"), 2) {
-            Ok(item) => assert_eq!(item.id, want),
+            Ok(item) => {
+                assert_eq!(item.id, want);
+                assert_eq!(item.value["id"], want, "rows take it from there");
+            }
             Err(error) => {
                 let text = error.to_string();
                 assert!(text.contains("f.json") && text.contains("item 3"), "{text}");

@@ -171,7 +171,9 @@ fn evaluate(
             keep_records: false,
             urgency: Urgency::Next,
         };
-        session.rollouts(ask).await
+        let stage = session.rollouts(ask).await?;
+        session.close()?;
+        Ok(stage)
     });
     let outcome = process::block_on(&shutdown, told(out), work)?;
     reporter.finish();

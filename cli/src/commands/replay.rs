@@ -121,6 +121,7 @@ fn again(
         // Stored answers come at once, so there is nothing to drain.
         let outcome = shutdown.drain.run_until_cancelled(outcome).await;
         let outcome = outcome.unwrap_or(Err(Halt::Interrupted));
+        let outcome = outcome.and_then(|ending| session.close().map(|()| ending));
         (outcome, log::read(fresh.as_ref(), &run).await)
     };
     let (outcome, made) = process::block_on(&shutdown, |_| {}, work)?;
@@ -130,8 +131,9 @@ fn again(
     match outcome {
         Ok(_) => {}
         Err(Halt::Interrupted) => return Err(Halt::Interrupted.into()),
-        Err(halt) if was_over => differences.push(halt.to_string()),
-        Err(_) => {}
+        // A run that is not over ends where its answers end.
+        Err(Halt::NotStored) if !was_over => {}
+        Err(halt) => differences.push(halt.to_string()),
     }
     let unfinished = !was_over;
     compare_events(&found.events, &made, unfinished, &mut differences);

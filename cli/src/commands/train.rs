@@ -144,7 +144,7 @@ pub(crate) fn stopped(halt: Halt, run: &RunRow, command: &str) -> Failure {
         run.steps_done, run.steps_total
     );
     match &halt {
-        Halt::Failed(_) => Failure::from(halt),
+        Halt::Failed(_) | Halt::NotStored => Failure::from(halt),
         Halt::Paused(..) | Halt::Interrupted => Failure::from(halt).hint(kept),
     }
 }

@@ -62,6 +62,36 @@ impl StageWriter {
         })
     }
 
+    /// Returns whether the stage was there already.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Returns whether the stage that is there has exactly these rows.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn holds<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) -> Result<bool, FileError> {
+        let path = self.target.join("results.jsonl");
+        let known = std::fs::read(&path).map_err(|e| FileError::new("read", &path, e))?;
+        let mut lines = known.split_inclusive(|byte| *byte == b'\n');
+        let is_next = |row: &[u8]| {
+            lines
+                .next()
+                .is_some_and(|line| line.strip_suffix(b"\n") == Some(row))
+        };
+        Ok(rows.map(is_next).fold(true, |all, one| all && one) && lines.next().is_none())
+    }
+
+    /// Removes the stage that is there, so that it can be made anew.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn discard(&self) -> Result<(), FileError> {
+        std::fs::remove_dir_all(&self.target).map_err(|e| FileError::new("clear", &self.target, e))
+    }
+
     /// Returns whether [`Self::prediction`] would write anything.
     #[must_use]
     pub fn wants_predictions(&self) -> bool {

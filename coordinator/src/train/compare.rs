@@ -115,10 +115,11 @@ impl<J: Jobs> Run<'_, J> {
             .get(index)
             .map_or("", |s| s.item.id.as_str());
         let mut name = pairs::safe_id(id);
-        if !names.insert(name.clone()) {
-            name = format!("{name}-{index}");
-            names.insert(name.clone());
+        // `.` and `..` are no names; of two that look alike the later ones get numbers.
+        while name.starts_with('.') || names.contains(&name) {
+            name = format!("item-{index}-{}", name.trim_start_matches('.'));
         }
+        names.insert(name.clone());
         name
     }
 

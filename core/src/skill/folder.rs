@@ -74,6 +74,17 @@ impl Folder {
         &self.files
     }
 
+    /// Returns the files that are text, by path: what a chat model can be shown.
+    #[must_use]
+    pub fn text_files(&self) -> BTreeMap<String, String> {
+        self.files
+            .iter()
+            .filter_map(|(path, bytes)| {
+                Some((path.clone(), String::from_utf8(bytes.clone()).ok()?))
+            })
+            .collect()
+    }
+
     /// Encodes the folder; equal folders have equal encodings.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {

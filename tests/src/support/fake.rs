@@ -24,7 +24,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// Starts a server that answers every request with HTTP 200 and what `answer` makes.
+    /// Starts a server that answers every request with what `answer` makes.
     ///
     /// # Panics
     /// There is no free port.
@@ -102,14 +102,30 @@ fn serve(stream: &TcpStream, answer: &Answer, count: &AtomicU64) -> std::io::Res
         reader.read_exact(&mut body)?;
         count.fetch_add(1, Ordering::SeqCst);
         let body = answer(&serde_json::from_slice(&body).unwrap_or_default());
+        let status = if body.starts_with(REFUSAL) {
+            "400 Bad Request"
+        } else {
+            "200 OK"
+        };
         let mut stream = stream;
         write!(
             stream,
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         )?;
         stream.write_all(&body)?;
     }
+}
+
+/// A body that begins like this goes out as HTTP 400.
+const REFUSAL: &[u8] = b"{\"error\"";
+
+/// Returns the body of a refusal.
+#[must_use]
+pub fn refusal(message: &str) -> Vec<u8> {
+    json!({"error": {"message": message}})
+        .to_string()
+        .into_bytes()
 }
 
 /// Returns a chat completion with this text.
