@@ -34,6 +34,16 @@ pub(crate) struct Args {
     /// Threads of the server. More than there are idle cores makes it many times slower.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
+    /// How many answers the server writes at a time. They share its threads.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    slots: u16,
+    /// A `skillopt` program to use instead of building one.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Overrides a key of the configuration, as `skillopt train --set` does. Repeatable; the
+    /// report names them.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
     /// Port of the server on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -56,7 +66,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let root = repository()?;
     let cache = root.join(CACHE);
     // The build comes first: it is what most often fails, and costs nothing to have failed.
-    let program = train::build(&root)?;
+    let program = match &args.program {
+        Some(program) => std::path::absolute(program)?,
+        None => train::build(&root)?,
+    };
     let python = install::server(&cache)?;
     let weights = install::weights(&cache, &python, args.model)?;
     let place = server::Place {
@@ -64,10 +77,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         weights: &weights,
         cache: &cache,
         threads: args.threads,
+        slots: args.slots,
         port: args.port,
     };
     let server = server::Server::start(&place)?;
-    let mut report = Report::new(args.model);
+    let mut report = Report::new(args.model, args.sets.clone());
     for seed in 1..=args.seeds {
         let plan = train::Plan {
             program: &program,
@@ -76,6 +90,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             base_url: server.base_url(),
             model: args.model,
             seed,
+            slots: args.slots,
+            sets: &args.sets,
             minutes_max: args.minutes_max,
             keep: args.keep,
         };

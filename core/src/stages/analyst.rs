@@ -74,28 +74,43 @@ pub struct Input<'a> {
 #[must_use]
 pub fn prompt(input: &Input<'_>, prompts: &Set) -> Prompt {
     let rules = &input.rules;
-    let n = input.trajectories.count;
-    let (verb, side) = match rules.side {
-        Side::Failure => ("failed", "analyst_error"),
-        Side::Success => ("succeeded", "analyst_success"),
+    let side = match rules.side {
+        Side::Failure => "analyst_error",
+        Side::Success => "analyst_success",
     };
-    let user = Text::default()
-        .skill(input.skill)
-        .line(&budget_line(rules))
-        .step_buffer(input.step_buffer)
-        .meta_skill(input.meta_skill)
-        .line(&format!("{n} trajectories that {verb}:"))
-        .quote("trajectories", &input.trajectories.text)
-        .finish();
     let name = schema::template(rules.answers, &format!("{side}{}", rules.mode.suffix()));
     let system = system(prompts.get(&name), input, prompts);
     schema::prompt(
         rules.answers,
         LABEL,
         &system,
-        user,
-        &flat::fields(rules.mode),
+        user(input),
+        &flat::fields(rules),
     )
+}
+
+fn user(input: &Input<'_>) -> String {
+    let n = input.trajectories.count;
+    let verb = match input.rules.side {
+        Side::Failure => "failed",
+        Side::Success => "succeeded",
+    };
+    let asked = budget_line(&input.rules);
+    // A small model obeys best what it reads last.
+    let (first, last) = match input.rules.answers {
+        AnswerMode::Free => (Some(asked), None),
+        AnswerMode::SchemaBound => (None, Some(asked)),
+    };
+    let line = |text: Text, line: Option<String>| match line {
+        Some(line) => text.line(&line),
+        None => text,
+    };
+    let text = line(Text::default().skill(input.skill), first)
+        .step_buffer(input.step_buffer)
+        .meta_skill(input.meta_skill)
+        .line(&format!("{n} trajectories that {verb}:"))
+        .quote("trajectories", &input.trajectories.text);
+    line(text, last).finish()
 }
 
 fn system(template: &str, input: &Input<'_>, prompts: &Set) -> String {
@@ -123,7 +138,13 @@ fn budget_line(rules: &Rules) -> String {
         (UpdateMode::FullRewrite, ..) => {
             "Write one complete replacement document, and nothing else.".to_owned()
         }
-        (_, AnswerMode::SchemaBound, _) => "Propose one small change.".to_owned(),
+        (UpdateMode::Patch, AnswerMode::SchemaBound, _) => match rules.side {
+            Side::Failure => "Write the one rule that the guide lacks.".to_owned(),
+            Side::Success => "Write the one rule that keeps this.".to_owned(),
+        },
+        (UpdateMode::Suggestions, AnswerMode::SchemaBound, _) => {
+            "Write one piece of advice.".to_owned()
+        }
         (_, AnswerMode::Free, Some(budget)) => {
             format!("Edit budget: L = {budget}. Propose at most {budget} {noun}; fewer is fine.")
         }

@@ -8,6 +8,8 @@ use super::pins::Model;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
     seed: u64,
+    /// Scores on the val split, which the gate sees: before and after.
+    val: (f64, f64),
     baseline: f64,
     best: f64,
     /// Lower and upper end of the 95 % interval of the lift.
@@ -29,6 +31,10 @@ impl Outcome {
         let (accepted, rejected) = (count("/total_accepts")?, count("/total_rejects")?);
         Some(Self {
             seed,
+            val: (
+                number("/baseline_selection_hard")?,
+                number("/best_selection_hard")?,
+            ),
             baseline: number("/baseline_test_hard")?,
             best: number("/test_hard")?,
             interval: (number("/test_lift/low")?, number("/test_lift/high")?),
@@ -49,6 +55,8 @@ impl Outcome {
     fn to_json(&self) -> Value {
         json!({
             "seed": self.seed,
+            "val_baseline": self.val.0,
+            "val_best": self.val.1,
             "baseline": self.baseline,
             "best": self.best,
             "lift": self.lift(),
@@ -68,8 +76,9 @@ impl Outcome {
         let (low, high) = self.interval;
         let interval = format!("{} … {}", points(low), points(high));
         let steps = format!("{}/{}/{}", self.accepted, self.rejected, self.skipped);
+        let val = format!("{:.1} → {:.1}", 100.0 * self.val.0, 100.0 * self.val.1);
         format!(
-            "{:>4}  {:>7.1}%  {:>6.1}%  {:>6}  {interval:>15}  {steps:>11}  {:>5}  {:>7.1}",
+            "{:>4}  {val:>12}  {:>7.1}%  {:>6.1}%  {:>6}  {interval:>15}  {steps:>11}  {:>5}  {:>7.1}",
             self.seed,
             100.0 * self.baseline,
             100.0 * self.best,
@@ -84,14 +93,17 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     model: Model,
+    /// What was overridden in the configuration.
+    sets: Vec<String>,
     outcomes: Vec<Outcome>,
 }
 
 impl Report {
     /// An empty report.
-    pub(super) const fn new(model: Model) -> Self {
+    pub(super) const fn new(model: Model, sets: Vec<String>) -> Self {
         Self {
             model,
+            sets,
             outcomes: Vec::new(),
         }
     }
@@ -109,7 +121,7 @@ impl Report {
     /// Returns the report for a program.
     pub(super) fn to_json(&self) -> Value {
         let seeds: Vec<Value> = self.outcomes.iter().map(Outcome::to_json).collect();
-        json!({"model": self.model.title(), "mean_lift": self.mean_lift(), "seeds": seeds})
+        json!({"model": self.model.title(), "set": self.sets, "mean_lift": self.mean_lift(), "seeds": seeds})
     }
 
     /// Returns the report for a person.
@@ -120,10 +132,13 @@ impl Report {
                 "{}, exact answers on {items} sealed test items",
                 self.model.title()
             ),
-            "seed  baseline    best    lift    95 % interval  acc/rej/skip  calls  minutes"
+            "seed         val %  baseline    best    lift    95 % interval  acc/rej/skip  calls  minutes"
                 .to_owned(),
         ];
         lines.extend(self.outcomes.iter().map(Outcome::line));
+        if !self.sets.is_empty() {
+            lines.push(format!("with {}", self.sets.join(", ")));
+        }
         lines.push(format!("mean lift {:+.1} points", 100.0 * self.mean_lift()));
         lines.join("\n")
     }
@@ -142,6 +157,7 @@ mod tests {
 
     fn summary() -> Value {
         json!({
+            "baseline_selection_hard": 0.0, "best_selection_hard": 0.75,
             "baseline_test_hard": 0.1, "test_hard": 0.6, "total_steps": 4, "total_accepts": 2,
             "total_rejects": 1, "test_lift": {"mean": 0.5, "low": 0.34, "high": 0.66, "n": 40},
             "token_summary": {"_total": {"calls": 210}},
@@ -151,21 +167,28 @@ mod tests {
     #[test]
     fn a_line_shows_points_and_steps() {
         let outcome = Outcome::read(7, &summary(), 12.0, "skill".to_owned()).unwrap();
-        let mut report = Report::new(Model::Small);
+        let mut report = Report::new(Model::Small, vec!["train.num_epochs=1".to_owned()]);
         report.add(outcome);
         let line = report.last_line();
         let words: Vec<&str> = line.split_whitespace().collect();
         let want = [
-            "7", "10.0%", "60.0%", "+50.0", "+34.0", "…", "+66.0", "2/1/1", "210", "12.0",
+            "7", "0.0", "→", "75.0", "10.0%", "60.0%", "+50.0", "+34.0", "…", "+66.0", "2/1/1",
+            "210", "12.0",
         ];
         assert_eq!(words, want);
+        assert!(report.table().contains("with train.num_epochs=1\n"));
         assert!(report.table().ends_with("mean lift +50.0 points"));
         assert_eq!(report.to_json()["seeds"][0]["rejected"], 1);
     }
 
     #[test]
     fn a_run_without_test_figures_is_no_outcome() {
-        for field in ["baseline_test_hard", "test_lift", "token_summary"] {
+        for field in [
+            "best_selection_hard",
+            "baseline_test_hard",
+            "test_lift",
+            "token_summary",
+        ] {
             let mut summary = summary();
             summary[field] = Value::Null;
             assert_eq!(

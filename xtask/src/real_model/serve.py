@@ -1,18 +1,19 @@
-"""Serves one model on loopback: serve.py WEIGHTS PORT THREADS. Ends with its standard input."""
+"""Serves one model on loopback: serve.py WEIGHTS PORT THREADS SLOTS. Ends with its standard input."""
 
 import sys
 
 import xllamacpp
 
-weights, port, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+weights = sys.argv[1]
+port, threads, slots = map(int, sys.argv[2:5])
 settings = xllamacpp.CommonParams()
 settings.model.path = weights
 settings.hostnames = ["127.0.0.1"]
 settings.port = port
 settings.cpuparams.n_threads = threads
 settings.cpuparams_batch.n_threads = threads
-settings.n_parallel = 4
-settings.n_ctx = 4 * 4096
+settings.n_parallel = slots
+settings.n_ctx = slots * 4096
 settings.n_gpu_layers = 0
 settings.offline = True
 server = xllamacpp.Server(settings)

@@ -27,6 +27,8 @@ pub(super) struct Place<'a> {
     pub(super) cache: &'a Path,
     /// Threads it computes with.
     pub(super) threads: u16,
+    /// How many answers it writes at a time.
+    pub(super) slots: u16,
     /// Its port; 0 takes a free one.
     pub(super) port: u16,
 }
@@ -48,7 +50,7 @@ impl Server {
         let child = Command::new(place.python)
             .args(["-c", SERVE])
             .arg(place.weights)
-            .args([port.to_string(), place.threads.to_string()])
+            .args([port, place.threads, place.slots].map(|number| number.to_string()))
             // Held open by this process: the server ends when it closes.
             .stdin(Stdio::piped())
             .stdout(file.try_clone()?)

@@ -30,6 +30,10 @@ pub(super) struct Plan<'a> {
     pub(super) model: Model,
     /// Seed of the run.
     pub(super) seed: u64,
+    /// How many answers the server writes at a time; more workers would only wait.
+    pub(super) slots: u16,
+    /// Further overrides of the configuration, `KEY=VALUE`.
+    pub(super) sets: &'a [String],
     /// How long it may take.
     pub(super) minutes_max: u64,
     /// Whether to continue a run folder that is there.
@@ -64,12 +68,14 @@ pub(super) fn run(plan: &Plan<'_>) -> anyhow::Result<Outcome> {
         format!("model.target={}", plan.model.title()),
         format!("model.optimizer={}", plan.model.title()),
         format!("train.seed={}", plan.seed),
+        format!("env.workers={}", plan.slots),
     ];
+    let sets = sets.iter().chain(plan.sets);
     let mut child = Command::new(plan.program)
         .current_dir(plan.root)
         .args(["train", CONFIG, "--out"])
         .arg(&plan.out)
-        .args(sets.iter().flat_map(|set| ["--set", set.as_str()]))
+        .args(sets.flat_map(|set| ["--set", set.as_str()]))
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file)

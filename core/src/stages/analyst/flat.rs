@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Input;
+use super::{Input, Rules};
 use crate::loose;
 use crate::patch::Side;
 use crate::stages::schema;
@@ -16,14 +16,24 @@ use crate::update_mode::UpdateMode;
 /// The operations a flat answer may name.
 const OPS: [&str; 4] = ["append", "insert_after", "replace", "delete"];
 
-/// Returns the fields of the answer.
-pub(super) fn fields(mode: UpdateMode) -> Vec<(&'static str, Value)> {
-    let mut fields = vec![("pattern", schema::text())];
-    match mode {
+/// Returns the fields of the answer, in the order in which they are written: first what is only
+/// copied from the evidence, then what follows from it, last where it goes. A model that begins
+/// with the conclusion repeats its instructions instead.
+pub(super) fn fields(rules: &Rules) -> Vec<(&'static str, Value)> {
+    let mut fields = match (rules.side, rules.mode) {
+        (Side::Failure, UpdateMode::Patch | UpdateMode::Suggestions) => vec![
+            ("kind", schema::text()),
+            ("wrong", schema::text()),
+            ("right", schema::text()),
+        ],
+        _ => Vec::new(),
+    };
+    fields.push(("pattern", schema::text()));
+    match rules.mode {
         UpdateMode::Patch => fields.extend([
+            ("content", schema::text()),
             ("op", schema::one_of(&OPS)),
             ("target", schema::text()),
-            ("content", schema::text()),
         ]),
         UpdateMode::Suggestions => {
             fields.extend([("title", schema::text()), ("instruction", schema::text())]);
@@ -40,14 +50,15 @@ pub(super) fn raw_patch(
 ) -> Option<Map<String, Value>> {
     let mode = input.rules.mode;
     let known = |(name, _): &(&str, Value)| flat.contains_key(*name);
-    if !fields(mode).iter().any(known) && !flat.contains_key("rule") {
+    if !fields(&input.rules).iter().any(known) && !flat.contains_key("rule") {
         return None;
     }
     let pattern = text::trim(&loose::field(flat, "pattern")).to_owned();
     let item = match mode {
+        UpdateMode::FullRewrite => candidate(flat),
+        _ if is_without_evidence(flat, &input.trajectories.text) => None,
         UpdateMode::Patch => edit(flat, input.skill),
         UpdateMode::Suggestions => suggestion(flat),
-        UpdateMode::FullRewrite => candidate(flat),
     };
     let count = input.trajectories.count;
     let mut raw = Map::new();
@@ -79,7 +90,7 @@ fn edit(flat: &Map<String, Value>, skill: &str) -> Option<Value> {
     }
     // What the skill already says is no proposal; a replacement by nothing is a slip.
     let bare = content.trim_start_matches(['-', '*', ' ']);
-    if bare.is_empty() || skill.contains(bare) {
+    if bare.is_empty() || skill.contains(bare) || is_about_one_task(bare) {
         return None;
     }
     match (op.as_str(), target) {
@@ -91,6 +102,26 @@ fn edit(flat: &Map<String, Value>, skill: &str) -> Option<Value> {
         }
         _ => Some(json!({"op": "append", "content": content})),
     }
+}
+
+/// Whether the evidence that was to be copied is no evidence: right is the same as wrong, or
+/// neither stands in the trajectories, as when a model repeats the example of its instructions.
+/// An answer that copies nothing is judged by its rule alone.
+fn is_without_evidence(flat: &Map<String, Value>, shown: &str) -> bool {
+    let copied = |name: &str| text::trim(&loose::field(flat, name)).to_owned();
+    let (wrong, right) = (copied("wrong"), copied("right"));
+    let is_shown = |part: &str| !part.is_empty() && shown.contains(part);
+    let is_blank = wrong.is_empty() && right.is_empty();
+    !is_blank && (wrong == right || !(is_shown(&wrong) || is_shown(&right)))
+}
+
+/// Whether a rule speaks of a task by its position in the prompt ("Task 3"), which means nothing
+/// outside it.
+fn is_about_one_task(rule: &str) -> bool {
+    rule.match_indices("Task ").any(|(at, word)| {
+        let rest = rule.get(at + word.len()..).unwrap_or_default();
+        rest.starts_with(|c: char| c.is_ascii_digit())
+    })
 }
 
 /// Returns the part of the skill that a target names: as it stands, or without the blanks and

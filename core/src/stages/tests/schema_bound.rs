@@ -108,6 +108,23 @@ fn what_cannot_apply_is_repaired_or_dropped() {
 }
 
 #[test]
+fn a_rule_needs_evidence_that_was_shown() {
+    let kept = json!([{"op": "append", "content": "- b"}]);
+    for (wrong, right, want) in [
+        ("", "", &kept),
+        ("What?", "elsewhere", &kept),
+        ("elsewhere", "a", &kept),
+        ("What?", "What?", &json!([])),
+        ("5 kilometres", "5 km", &json!([])),
+    ] {
+        check_edit(
+            json!({"wrong": wrong, "right": right, "content": "- b", "op": "append"}),
+            want.clone(),
+        );
+    }
+}
+
+#[test]
 fn an_ordinary_answer_is_understood_too() {
     check_edit(
         json!({"patch": {"edits": [{"op": "append", "content": "- new"}]}}),
