@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
+use crate::address;
 use crate::backend_keys::BackendKey;
 use crate::cast::cast;
 use crate::key::Kind;
@@ -162,12 +163,16 @@ impl BackendSettings {
         }
     }
 
-    /// Returns what is set, credentials as [`REDACTED`].
+    /// Returns what is set, credentials as [`REDACTED`] and addresses without any.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Json> {
         let mut all: BTreeMap<&str, Json> = BTreeMap::new();
         for (name, value) in self.from_env.iter().chain(&self.configured) {
-            all.insert(name, value.clone());
+            let value = match value {
+                Json::String(text) => Json::from(address::without_credentials(text)),
+                other => other.clone(),
+            };
+            all.insert(name, value);
         }
         for name in self.secrets_from_env.keys().chain(self.secrets.keys()) {
             all.insert(name, Json::from(REDACTED));

@@ -1,8 +1,9 @@
 //! The checks that look at more than one value (training spec 7.8, D16, D35).
 
+use crate::address;
 use crate::choices::{AnswerMode, LrControlMode, LrScheduler, SplitMode, UpdateMode};
 use crate::context::Context;
-use crate::flat::Flat;
+use crate::flat::{Flat, LATER_BENCHMARKS};
 use crate::node::{Data, Node, Origin};
 use crate::problem::{Problem, Warning};
 use crate::roles::Role;
@@ -96,6 +97,8 @@ fn benchmark(config: &RunConfig, context: &Context<'_>, findings: &mut Findings<
     }
     let reason = if config.env.trim().is_empty() {
         "names no benchmark"
+    } else if LATER_BENCHMARKS.contains(&config.env.as_str()) {
+        "is known, but this release cannot run it yet"
     } else {
         "is no benchmark we know"
     };
@@ -241,16 +244,13 @@ fn addresses(config: &RunConfig, findings: &mut Findings<'_>) {
             continue;
         }
         let address = config.backends.openai_compatible(role).base_url;
-        // An address with a password is refused without being shown, where the client is made.
-        if is_address(&address) || address.contains('@') {
+        let Some(fault) = address::fault(&address) else {
             continue;
-        }
-        let own = format!("{}_openai_compatible_base_url", role.as_str());
-        let name = match findings.flat.known.get(&own) {
-            Some(_) => own.as_str(),
-            None => "openai_compatible_base_url",
         };
-        let mut problem = findings.about(&format!("model.{name}"), name, "is no address");
+        let name = address_name(config, role, findings);
+        let origin = config.origin(&name).clone();
+        let mut problem = Problem::at(format!("model.{name}"), &origin, fault.reason);
+        problem.value = (!fault.is_private).then(|| format!("{address:?}"));
         problem.allowed = Some("an address like `https://host/v1`".to_owned());
         if !findings.problems.contains(&problem) {
             findings.problems.push(problem);
@@ -258,13 +258,17 @@ fn addresses(config: &RunConfig, findings: &mut Findings<'_>) {
     }
 }
 
-fn is_address(text: &str) -> bool {
-    let rest = text
-        .strip_prefix("http://")
-        .or_else(|| text.strip_prefix("https://"));
-    let host = rest.and_then(|rest| rest.split('/').next());
-    let odd = |c: char| c.is_whitespace() || c.is_control();
-    host.is_some_and(|host| !host.is_empty() && !host.starts_with(':')) && !text.contains(odd)
+/// Returns the key that gave `role` its address: the role's own or the shared one, of the
+/// configuration or else of the environment.
+fn address_name(config: &RunConfig, role: Role, findings: &Findings<'_>) -> String {
+    let shared = "openai_compatible_base_url";
+    let own = format!("{}_{shared}", role.as_str());
+    let known = |name: &str| {
+        let node = findings.flat.known.get(name);
+        node.is_some_and(|node| !node.is_blank())
+    };
+    let is_own = known(&own) || (!known(shared) && config.origins.contains_key(&own));
+    if is_own { own } else { shared.to_owned() }
 }
 
 fn calls(config: &RunConfig, findings: &mut Findings<'_>) {

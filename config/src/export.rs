@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value as Json};
 
+use crate::address;
 use crate::backend_keys::BackendKey;
 use crate::run_config::{KEYS, RunConfig};
 use crate::secret::{REDACTED, is_secret_name};
@@ -120,6 +121,9 @@ fn redacted(name: &str, value: &Json) -> Json {
                 .collect(),
         ),
         _ if is_secret_name(name) => Json::from(REDACTED),
+        Json::String(text) if address::has_password(text) => {
+            Json::from(address::without_credentials(text))
+        }
         Json::Array(items) => Json::Array(items.iter().map(|v| redacted("", v)).collect()),
         other => other.clone(),
     }

@@ -30,6 +30,7 @@ pub const SECTIONS: &[&str] = &[
 
 /// Keys that only some benchmarks read; in flat files they go to the benchmark like those of `env`.
 pub const BENCHMARK_KEYS: &[(&str, &str)] = &[
+    ("benchmark_dir", "Folder of a custom benchmark."),
     ("max_steps", "Most actions of one episode."),
     (
         "max_api_workers",
@@ -47,6 +48,15 @@ pub const BENCHMARK_KEYS: &[(&str, &str)] = &[
     ("judge_model", "Model that judges answers."),
     ("judge_max_completion_tokens", "Most tokens of a judgement."),
     ("judge_retries", "Attempts of a judgement."),
+];
+
+/// Benchmarks whose configuration files load, but which this release cannot run.
+pub const LATER_BENCHMARKS: &[&str] = &[
+    "docvqa",
+    "livemathematicianbench",
+    "officeqa",
+    "spreadsheetbench",
+    "alfworld",
 ];
 
 /// Other names of two Codex keys, strongest first.
@@ -299,6 +309,22 @@ fn unknown_key(section: &str, key: &str, node: &Node) -> Problem {
         .map(|name| format!("{section}.{name}"))
         .or_else(|| elsewhere(key));
     problem
+}
+
+/// Returns the key that a key of `env` was probably meant to be, if it is none that we know: the
+/// benchmark may still know it (D33).
+pub(crate) fn near_env_key(key: &str) -> Option<String> {
+    if BENCHMARK_KEYS.iter().any(|(name, _)| *name == key) {
+        return None;
+    }
+    let own = keys_of("env");
+    let names = own.iter().map(String::as_str);
+    nearest(
+        key,
+        names.chain(BENCHMARK_KEYS.iter().map(|(name, _)| *name)),
+    )
+    .map(|name| format!("env.{name}"))
+    .or_else(|| elsewhere(key))
 }
 
 /// Finds a key of this very name in another section, also by its flat name.

@@ -7,6 +7,7 @@
 //!
 //! Source: training spec, chapter 7.
 
+mod address;
 pub mod backend_keys;
 pub mod backend_settings;
 pub mod cast;

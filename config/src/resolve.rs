@@ -3,7 +3,7 @@
 use crate::backend_settings::BackendSettings;
 use crate::check;
 use crate::context::Context;
-use crate::flat::{Flat, SECTIONS};
+use crate::flat::{Flat, SECTIONS, near_env_key};
 use crate::node::{Mapping, Node, Origin};
 use crate::problem::{Errors, Problem, Warning};
 use crate::roles::{
@@ -50,6 +50,9 @@ impl RunConfig {
     fn take_rest(&mut self, flat: &Flat, warnings: &mut Vec<Warning>) {
         for (key, node) in flat.env_extra.iter() {
             self.origins.insert(key.to_owned(), node.origin.clone());
+            if let Some(near) = near_env_key(key) {
+                warnings.push(unknown_env_key(key, near, node));
+            }
             match scalar_text(node) {
                 Some(text) if is_secret_name(key) => {
                     self.backends.add_secret(key, Secret::new(text));
@@ -172,6 +175,13 @@ impl RunConfig {
         }
         self.origins.insert(name, Origin::Derived);
     }
+}
+
+fn unknown_env_key(key: &str, near: String, node: &Node) -> Warning {
+    let reason = "is not a key of ours; it is handed to the benchmark";
+    let mut warning = Problem::at(format!("env.{key}"), &node.origin, reason);
+    warning.nearest = Some(near);
+    warning
 }
 
 fn unknown_top_level(key: &str, node: &Node) -> Warning {

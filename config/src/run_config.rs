@@ -192,7 +192,7 @@ settings! {
     max_completion_tokens: u32 = "env.max_completion_tokens", int(1), 16_384, FILE;
     /// Most exchanges of one rollout; absent = the benchmark's own number.
     max_turns: Option<usize> = "env.max_turns", int(1), None, FLAG;
-    /// The database of answers; empty = beside the run folder.
+    /// The database of answers; empty = `.skillopt/store.sqlite` in the run folder.
     store: String = "env.store", Kind::Path, String::new(), FLAG_OPS;
     /// With whom answers of earlier jobs are shared.
     scope: Scope = "env.scope", choice(Scope::WORDS), Scope::Shared, FLAG;

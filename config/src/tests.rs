@@ -40,6 +40,11 @@ fn what_is_refused() {
         ),
         ("train: {seed: 1}", vec![], vec!["names no benchmark"]),
         (
+            "env: {name: alfworld}",
+            vec![],
+            vec!["env.name", "cannot run it yet"],
+        ),
+        (
             "train: {batch_sizes: 4}",
             vec![],
             vec!["train.batch_sizes", "`train.batch_size`?"],
@@ -242,6 +247,27 @@ fn what_is_put_right_or_warned_about() {
             json!(3),
         ),
         ("train: 5", vec![], Some("not a mapping"), "seed", json!(42)),
+        (
+            "env: {split_dri: x}",
+            vec![],
+            Some("`env.split_dir`?"),
+            "split_dri",
+            json!("x"),
+        ),
+        (
+            "env: {batch_size: 3}",
+            vec![],
+            Some("`train.batch_size`?"),
+            "batch_size",
+            json!(40),
+        ),
+        (
+            "env: {my_own_setting: 3, benchmark_dir: x}",
+            vec![],
+            None,
+            "my_own_setting",
+            json!(3),
+        ),
         ("train: {seed: null}", vec![], None, "seed", json!(42)),
         (
             "model: {backend: claude}",
@@ -382,6 +408,37 @@ fn credentials_are_never_shown() {
 }
 
 #[test]
+fn an_address_with_a_credential_is_refused_without_repeating_it() {
+    let yaml = "env: {name: searchqa}\nmodel: {backend: compat}\n";
+    let set = "model.target_openai_compatible_base_url=";
+    for (address, want) in [
+        ("https://u:pw-9@h/v1", "password"),
+        ("https://h/v1?key=pw-9", "`?`"),
+        ("https://h/v1#pw-9", "`?`"),
+    ] {
+        let env = |name: &str| {
+            (name == "OPTIMIZER_OPENAI_COMPATIBLE_BASE_URL").then(|| address.to_owned())
+        };
+        let sets = format!("{set}{address}");
+        for (error, key) in [
+            (resolve(yaml, &[&sets]), "--set model.target_openai"),
+            (resolve_with(yaml, &[], &env), "variable OPTIMIZER_OPENAI"),
+        ] {
+            let text = error.expect_err(address).to_string();
+            assert!(text.contains(want) && text.contains(key), "{text}");
+            assert!(!text.contains("pw-9"), "{text}");
+        }
+        // A backend that is not used may have one; it is not written.
+        let (config, _) = resolve("env: {name: searchqa}", &[&sets]).expect("valid");
+        let json = Value::Object(to_config_json(&config, None)).to_string();
+        assert!(
+            json.contains("https://h/v1") && !json.contains("pw-9"),
+            "{json}"
+        );
+    }
+}
+
+#[test]
 fn differences_that_matter() {
     let json = |sets: &[&str]| {
         let (config, _) = resolve("env: {name: searchqa}", sets).expect("valid");
@@ -474,6 +531,7 @@ fn shipped_files_load() {
         ("_base_/default.yaml", ""),
         ("features/soft_gate.yaml", ""),
         ("searchqa/default.yaml", "searchqa"),
+        ("searchqa/mini.yaml", "searchqa"),
         ("docvqa/default.yaml", "docvqa"),
         ("officeqa/default.yaml", "officeqa"),
         ("spreadsheetbench/default.yaml", "spreadsheetbench"),
@@ -489,7 +547,7 @@ fn shipped_files_load() {
             RunConfig::resolve(&flat, &Context::BARE).unwrap_or_else(|e| panic!("{file}: {e}"));
         assert_eq!(warnings, [], "{file}");
         assert_eq!(config.env, env);
-        assert_eq!(config.lr_scheduler, LrScheduler::Cosine);
+        assert_eq!(config.lr_scheduler, LrScheduler::Cosine, "{file}");
         assert_eq!(
             config.target_model, "claude-sonnet-4-6",
             "a shipped default is no choice"
