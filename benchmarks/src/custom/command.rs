@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use super::judge::Verdict;
+use super::program;
 
 /// Longest answer of a judge, in bytes.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
@@ -80,7 +81,8 @@ pub(super) async fn ask(
     let [program, arguments @ ..] = command else {
         return Err(Failure::lasting("`command` is empty"));
     };
-    let mut child = Command::new(program)
+    let own = program::own_file(program, files).map(|(name, _)| folder.path().join(name));
+    let mut child = Command::new(own.as_deref().unwrap_or(Path::new(program)))
         .args(arguments)
         .current_dir(folder.path())
         .env_clear()

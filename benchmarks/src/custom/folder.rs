@@ -7,7 +7,7 @@ use serde_json::Value;
 use skillopt_config::yaml;
 
 use super::definition::{Definition, Items, Scorer, Settings};
-use super::{judge, template};
+use super::{judge, keys, program, template};
 use crate::contract::LoadArgs;
 use crate::error::LoadError;
 use crate::nearest;
@@ -61,10 +61,13 @@ pub(super) fn settings(folder: &Path, args: &LoadArgs) -> Result<Settings, LoadE
         judge::compile(pattern).map_err(|problem| LoadError::content(&path, problem))?;
     }
     let files = match &definition.scorer {
-        Scorer::Command { command, .. } if command.is_empty() => {
-            return Err(LoadError::content(&path, "`command` names no program"));
+        Scorer::Command { command, .. } => {
+            let files = judge_files(folder, &definition)?;
+            let search = std::env::var_os("PATH");
+            program::check(command, folder, &files, search.as_deref())
+                .map_err(|problem| LoadError::content(&path, problem))?;
+            files
         }
-        Scorer::Command { .. } => judge_files(folder, &definition)?,
         _ => BTreeMap::new(),
     };
     Ok(Settings {
@@ -95,6 +98,7 @@ fn definition(folder: &Path) -> Result<(PathBuf, Definition), LoadError> {
     } else {
         yaml(&path, text)?
     };
+    keys::check(&value).map_err(|problem| LoadError::content(&path, problem))?;
     let definition: Definition =
         serde_json::from_value(value).map_err(|e| LoadError::content(&path, e.to_string()))?;
     if definition.name.trim().is_empty() {

@@ -164,7 +164,21 @@ fn accepted(gold: &Value) -> Result<Vec<String>, String> {
 
 /// Says what is wrong with a gold value, before anything is paid for.
 pub(super) fn check(scorer: &Scorer, gold: &Value) -> Result<(), String> {
+    let compares = !matches!(scorer, Scorer::Regex { .. } | Scorer::Command { .. });
+    if compares && is_empty(gold) {
+        return Err("the gold answer is empty, so that no answer could be right".to_owned());
+    }
     judge(scorer, gold, "").map(drop)
+}
+
+/// Whether there is no gold answer at all: nothing, blank text, or a list of these.
+fn is_empty(gold: &Value) -> bool {
+    match gold {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(list) => list.iter().all(is_empty),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -217,6 +231,9 @@ mod tests {
         for (kind, gold) in [
             ("exact", json!({})),
             ("f1", json!([])),
+            ("f1", json!(["", " "])),
+            ("exact", json!(" ")),
+            ("numeric", json!("")),
             ("numeric", json!("x")),
             ("regex", json!("(")),
         ] {

@@ -7,6 +7,8 @@ mod command;
 pub mod definition;
 mod folder;
 mod judge;
+mod keys;
+mod program;
 mod rollout;
 mod template;
 

@@ -118,7 +118,29 @@ fn mistakes_are_named_before_anything_is_asked() {
     let items = ("i.jsonl", "{\"id\":\"a\",\"q\":1,\"answer\":2}\n");
     for (files, want) in [
         (vec![], "no `benchmark.yaml`"),
-        (vec![("benchmark.yaml", "name: x\nitem: i.csv\n")], "item"),
+        (
+            vec![("benchmark.yaml", "name: x\nitem: i.csv\n")],
+            "did you mean `items`?",
+        ),
+        (
+            vec![
+                yaml,
+                prompt,
+                ("i.jsonl", "{\"id\":\"a\",\"q\":1,\"answer\":\" \"}\n"),
+            ],
+            "item `a`: `answer`: the gold answer is empty",
+        ),
+        (
+            vec![
+                (
+                    "benchmark.yaml",
+                    "name: x\nitems: i.jsonl\nscorer: {kind: command, command: [sh, judge.sh]}\n",
+                ),
+                prompt,
+                items,
+            ],
+            "`judge.sh` is not in the benchmark's folder",
+        ),
         (vec![("benchmark.yaml", "name: [")], "line 2"),
         (vec![yaml], "prompt.md"),
         (

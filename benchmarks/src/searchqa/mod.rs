@@ -46,6 +46,7 @@ impl Benchmark for SearchQa {
     }
 
     fn load(&self, args: &LoadArgs) -> Result<Suite, LoadError> {
+        check_folder(args)?;
         let Loaded { splits, generated } = splits::load(&FORMAT, args)?;
         let source = if args.split_dir.is_empty() {
             &args.data_path
@@ -95,6 +96,20 @@ impl Benchmark for SearchQa {
     }
 }
 
+/// Says where a split folder comes from that is not there; the published data is not shipped.
+fn check_folder(args: &LoadArgs) -> Result<(), LoadError> {
+    let folder = args.split_dir.trim();
+    let is_wanted = args.split_mode.trim().eq_ignore_ascii_case("split_dir") && !folder.is_empty();
+    if !is_wanted || Path::new(folder).exists() {
+        return Ok(());
+    }
+    Err(LoadError::content(
+        Path::new(folder),
+        "there is no such folder; `skillopt materialize-searchqa` makes one from published id lists, \
+         and `configs/searchqa/mini.yaml` uses the small one that is shipped, `data/searchqa/split`",
+    ))
+}
+
 /// Says why a whole batch is worthless: every row has `agent_ok` false (benchmarks spec 2.5). A
 /// row without `agent_ok` counts as an answer.
 #[must_use]
@@ -124,4 +139,27 @@ pub fn systemic_failure(rows: &[Value]) -> Option<String> {
         rows.len(),
         reason.unwrap_or("not given")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_split_folder_says_where_to_get_one() {
+        let load = |split_dir: &str| {
+            SearchQa.load(&LoadArgs {
+                split_mode: "split_dir".to_owned(),
+                split_dir: split_dir.to_owned(),
+                ..LoadArgs::default()
+            })
+        };
+        let text = load("no/such").unwrap_err().to_string();
+        for want in ["no/such", "skillopt materialize-searchqa", "mini.yaml"] {
+            assert!(text.contains(want), "{text}");
+        }
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/searchqa/split");
+        let suite = load(&shipped.display().to_string()).unwrap();
+        assert_eq!(suite.splits.train.len(), 8);
+    }
 }

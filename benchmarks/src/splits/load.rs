@@ -84,6 +84,9 @@ fn load_folder(format: &Format, folder: &str) -> Result<Splits, LoadError> {
         ));
     }
     let folder = Path::new(folder);
+    if !folder.is_dir() {
+        return Err(LoadError::content(folder, "there is no such folder"));
+    }
     if let Some(part) = Part::ALL
         .iter()
         .find(|part| !folder.join(part.folder()).is_dir())
