@@ -15,7 +15,7 @@ use crate::config_args::ConfigArgs;
     after_help = "Try `skillopt demo` first: it needs no key, no network and no data.",
     after_long_help = "Examples:\n  \
         skillopt demo\n  \
-        skillopt train configs/searchqa/default.yaml --out outputs/first\n  \
+        skillopt train configs/searchqa/mini.yaml --out outputs/first\n  \
         skillopt train my.yaml --set train.batch_size=20 --slots 32\n  \
         skillopt show outputs/first --step 3\n\n\
         Data goes to standard output, everything else to standard error."
@@ -82,7 +82,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    skillopt train configs/searchqa/default.yaml --out outputs/first\n  \
+    skillopt train configs/searchqa/mini.yaml --out outputs/first\n  \
     skillopt train my.yaml --set train.batch_size=20 env.limit=50\n  \
     skillopt train my.yaml --edit_budget 8 --slots 64 --json\n\n\
     The same command goes on where a run was stopped; no answered call is made twice.\n\
@@ -116,7 +116,7 @@ pub(crate) enum Split {
     /// What training draws from.
     Train,
     /// What the gate looks at.
-    #[value(alias = "valid_seen")]
+    #[value(aliases = ["valid_seen", "selection"])]
     Val,
     /// What stays sealed during training.
     #[value(alias = "valid_unseen")]

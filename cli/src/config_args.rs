@@ -88,7 +88,7 @@ impl ConfigArgs {
     fn read(&self) -> Result<Flat, Failure> {
         let path = self.path().ok_or_else(|| {
             Failure::usage("no configuration was named")
-                .hint("name a YAML file, as in `skillopt train configs/searchqa/default.yaml`")
+                .hint("name a YAML file, as in `skillopt train configs/searchqa/mini.yaml`")
         })?;
         let mut flat = skillopt_config::load(path).map_err(|e| unreadable(e, path))?;
         self.apply(&mut flat, path)?;

@@ -104,6 +104,27 @@ pub(crate) fn text_file(path: &Path) -> Result<String, Failure> {
         .map_err(|_| Failure::usage(format!("`{}` is not UTF-8 text", path.display())))
 }
 
+/// States in `status.json` from which a run does not go on.
+const OVER: &[&str] = &[
+    "improved",
+    "no improvement",
+    "worse at the end",
+    "cannot judge",
+    "cancelled",
+    "evaluated",
+    "failed",
+];
+
+/// Returns whether `run` was begun in the folder, is not over, and no process works on it.
+pub(crate) fn can_go_on(folder: &RunFolder, run: &str) -> bool {
+    let identity = json(&folder.private().join("run.json")).unwrap_or_default();
+    let status = json(&folder.private().join(STATUS)).unwrap_or_default();
+    let state = text(&status, "state").unwrap_or_default();
+    text(&identity, "run").is_some_and(|known| known == run)
+        && !OVER.contains(&state.as_str())
+        && !is_busy(folder)
+}
+
 /// Returns whether a process is at work in the folder; it holds the lock then.
 fn is_busy(folder: &RunFolder) -> bool {
     let lock = std::fs::File::open(folder.private().join("lock"));

@@ -1,7 +1,7 @@
 //! Runs a training or an evaluation in this process: embedded queue, one database file, the real
 //! worker with N slots.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use skillopt_coordinator::progress::Watcher;
 use skillopt_coordinator::session::{Common, Session, Source};
 use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::{Ending, train};
+use skillopt_core::job::FailureClass;
 use skillopt_queue::queue::Limits;
 use skillopt_queue::{EmbeddedQueue, Queue, SqliteStore, Store, SystemClock, sqlite};
 use skillopt_runtime::Shutdown;
@@ -51,19 +52,18 @@ impl Local {
     pub(crate) fn open(config: &RunConfig, prepared: &Prepared) -> Result<Self, Failure> {
         let folder = RunFolder::new(&config.out_root);
         let run = prepared.common.run.as_str();
-        let claim = folder.claim(run, &prepared.facts, difference)?;
-        let scope = scope(&folder, config, prepared)?;
         let (rollout, chat) = (prepared.common.rollout_limits, prepared.common.chat_limits);
         let longest = rollout.call_timeout_ms.max(chat.call_timeout_ms);
-        let path = if config.store.is_empty() {
-            folder.store()
+        let claim = || folder.claim(run, &prepared.facts, difference);
+        // A store that another process has is known before the folder is touched; the folder's own
+        // store goes with the right to the folder.
+        let (claim, store) = if config.store.is_empty() {
+            (claim()?, open(&folder.store())?)
         } else {
-            PathBuf::from(&config.store)
+            let store = open(Path::new(&config.store))?;
+            (claim()?, store)
         };
-        if let Some(parent) = path.parent() {
-            files::create_dir_all(parent)?;
-        }
-        let store = SqliteStore::open(&path, sqlite::Options::default())?;
+        let scope = scope(&folder, config, prepared)?;
         let clock = Arc::new(SystemClock::new());
         let queue: Arc<dyn Queue> =
             Arc::new(EmbeddedQueue::new(store.clone(), clock, Limits::default()));
@@ -141,6 +141,13 @@ impl Local {
     }
 }
 
+fn open(path: &Path) -> Result<SqliteStore, Failure> {
+    if let Some(parent) = path.parent() {
+        files::create_dir_all(parent)?;
+    }
+    Ok(SqliteStore::open(path, sqlite::Options::default())?)
+}
+
 /// Trains a skill; answers that are in the store are not asked for again.
 pub(crate) async fn run_training(
     local: &Local,
@@ -191,7 +198,7 @@ pub(crate) async fn run_training(
     Ok(ending)
 }
 
-/// Writes what `runs` shows of a run: not part of its result.
+/// Writes what `runs` shows of a run (dashboard spec, chapter 4): not part of its result.
 pub(crate) fn write_status(
     folder: &RunFolder,
     store: &str,
@@ -210,11 +217,13 @@ pub(crate) fn write_status(
     Ok(())
 }
 
+/// Returns the state that a run is left in (dashboard spec, chapter 4).
 pub(crate) fn word(halt: &Halt) -> &'static str {
     match halt {
-        Halt::Paused(..) => "paused",
-        Halt::Interrupted => "interrupted",
-        Halt::Failed(_) | Halt::NotStored => "failed",
+        Halt::Paused(FailureClass::Provider, _) => "paused (provider)",
+        Halt::Paused(FailureClass::Infrastructure, _) => "paused (infrastructure)",
+        Halt::Interrupted => "paused (by hand)",
+        Halt::Paused(FailureClass::Data, _) | Halt::Failed(_) | Halt::NotStored => "failed",
     }
 }
 

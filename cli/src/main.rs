@@ -9,6 +9,7 @@ mod found;
 mod local;
 mod models;
 mod output;
+mod place;
 mod preflight;
 mod process;
 mod sim_args;

@@ -1,5 +1,7 @@
 //! Whole runs through the real program, and what can be seen of them afterwards.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
 mod common;
 
 use common::Place;
@@ -280,4 +282,78 @@ fn nothing_to_judge_is_no_score() {
     place.write("skill.md", "Be brief.");
     let seen = place.run("eval run.yaml --skill skill.md --split test --out outputs/e -q");
     assert_eq!(seen.code, 3, "{seen:?}");
+}
+
+/// The run folders below `outputs`, by name.
+fn folders(place: &Place) -> Vec<String> {
+    let entries = std::fs::read_dir(place.path("outputs")).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_without_a_named_folder_goes_on_where_it_stopped() {
+    let place = Place::with_data();
+    let config = place
+        .read("run.yaml")
+        .replace("  out_root: outputs/run\n", "");
+    place.write("run.yaml", &config);
+    place.write("skill.md", "Be brief.\n");
+    for args in [
+        "train run.yaml",
+        "eval run.yaml --skill skill.md --split selection",
+    ] {
+        let first = place.run(args);
+        assert_eq!(first.code, 0, "{first:?}");
+        let before = folders(&place);
+        let dir = before
+            .iter()
+            .find(|d| args.starts_with("train") == d.starts_with("skillopt"));
+        let dir = dir.unwrap();
+        // As if it had been killed.
+        let status = format!("outputs/{dir}/.skillopt/status.json");
+        let over = place.read(&status);
+        place.write(
+            &status,
+            &over
+                .replace("improved", "running")
+                .replace("evaluated", "running"),
+        );
+        let again = place.run(args);
+        let words = format!("going on with `outputs/{dir}`; use --out for a new run\n");
+        assert!(again.err.starts_with(&words), "{again:?}");
+        assert_eq!((again.code, folders(&place)), (0, before.clone()));
+        let new = place.run(args);
+        assert_eq!(new.code, 0, "{new:?}");
+        assert_eq!(
+            folders(&place).len(),
+            before.len() + 1,
+            "the run is over: a new one"
+        );
+    }
+}
+
+#[test]
+fn a_store_in_use_keeps_a_run_from_leaving_anything_behind() {
+    let place = Place::with_data();
+    let busy = "train run.yaml --store s.sqlite --set model.sim.latency=fixed:600000";
+    let mut child = place
+        .command(busy)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    assert!(lines.any(|line| line.unwrap().starts_with("run folder:")));
+    let refused = place.run("train run.yaml --store s.sqlite --out outputs/second");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(
+        refused.err.contains("in use by another process"),
+        "{refused:?}"
+    );
+    assert!(!place.path("outputs/second").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

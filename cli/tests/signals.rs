@@ -115,6 +115,28 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let place = Place::with_data();
+    assert_eq!(place.run("train run.yaml -q --out outputs/done").code, 0);
+    for (args, has_hint) in [
+        ("show outputs/done", false),
+        ("show nowhere --json", false),
+        ("completions bash", false),
+        ("--help", false),
+        ("train run.yaml -q --out outputs/done", false),
+        (SLOW, true),
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let output = place.command(args).stdout(full.unwrap()).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args}: {err}");
+        let words = "error: standard output cannot be written: No space left on device";
+        assert!(err.starts_with(words), "{args}: {err}");
+        assert_eq!(err.contains("go on with"), has_hint, "{args}: {err}");
+    }
+}
+
+#[test]
 fn a_second_interrupt_stops_at_once() {
     let place = Place::with_data();
     let args = "train run.yaml --set model.sim.latency=fixed:600000 --out outputs/hung";

@@ -50,10 +50,12 @@ pub(crate) fn run(args: &DemoArgs, out: &Out) -> Result<Exit, Failure> {
         flat.set(&set)?;
     }
     let config = resolve(&flat, &|_| None)?.config;
+    train::check(&config)?;
+    let prepared = train::prepared(&config)?;
     out.chat(format!(
         "a simulated model answers on http://{address}; nothing leaves this machine"
     ));
-    let row = train::train(&config, out, "skillopt demo", serve).map_err(|failure| {
+    let row = train::train(&config, &prepared, out, "skillopt demo", serve).map_err(|failure| {
         // The address is another one next time, so that this very run cannot go on.
         let again = failure
             .hint

@@ -5,7 +5,6 @@ use std::path::Path;
 use serde_json::json;
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
-use skillopt_coordinator::folder::RunFolder;
 use skillopt_coordinator::jobs::{Jobs as _, RolloutAsk, Urgency};
 use skillopt_coordinator::prepare::{PrepareError, Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, share};
@@ -24,9 +23,10 @@ use crate::local::{self, Local};
 use crate::output::progress::Reporter;
 use crate::output::words::{amount, count, plural};
 use crate::output::{Out, Tone};
+use crate::place::place;
 use crate::process;
 
-use super::train::{check_slots, name_folder, stopped, told};
+use super::train::{check_slots, stopped, told};
 
 /// Folder of the rollouts below the run folder.
 const STAGE: &str = "rollout";
@@ -56,14 +56,19 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
                 .hint("`--skill` takes a Markdown file, or a folder with `SKILL.md`"),
         );
     }
-    let extra = name_folder(&mut config, |c| {
-        format!("eval_{}_{}", c.env, c.target_model)
-    });
     config.skill_init.clone_from(&args.skill);
     config.train_size = 0;
     config.eval_test = false;
-    RunFolder::new(&config.out_root).check_is_ours()?;
-    let prepared = prepare(&config, skillopt_worker::CHAT_LANE);
+    let name = format!("eval_{}_{}", config.env, config.target_model);
+    let placed = place(&mut config, &name, out, |config| prepared(config, args))?;
+    let items = items(&placed.prepared, &config, args.split);
+    let command = process::same_command(&placed.extra);
+    evaluate(args, &config, &placed.prepared, &items, &command, out)
+}
+
+/// Loads what an evaluation needs.
+fn prepared(config: &RunConfig, args: &EvalArgs) -> Result<Prepared, Failure> {
+    let prepared = prepare(config, skillopt_worker::CHAT_LANE);
     let mut prepared = prepared.map_err(|error| {
         let exit = match &error {
             PrepareError::Plan(PlanError::Empty(_)) => Exit::NothingJudged,
@@ -72,8 +77,7 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
         Failure::new(exit, error)
     })?;
     name_run(&mut prepared, args)?;
-    let items = items(&prepared, &config, args.split);
-    if items.is_empty() {
+    if items(&prepared, config, args.split).is_empty() {
         return Err(Failure::new(
             Exit::NothingJudged,
             format!(
@@ -82,14 +86,7 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
             ),
         ));
     }
-    evaluate(
-        args,
-        &config,
-        &prepared,
-        &items,
-        &process::same_command(&extra),
-        out,
-    )
+    Ok(prepared)
 }
 
 /// Makes this evaluation a run of its own, so that a folder is not used for two.

@@ -152,12 +152,15 @@ fn show_step(found: &Found, step: u64, out: &Out) -> Result<(), Failure> {
         plural(row.patches.unwrap_or(0), "proposal"),
         plural(row.edits.unwrap_or(0), "edit")
     ));
-    out.line(format!(
-        "{}, {} tokens sent, {} received",
-        plural(row.tokens.calls, "call"),
-        amount(row.tokens.prompt_tokens),
-        amount(row.tokens.completion_tokens)
-    ));
+    out.line(match row.tokens.calls {
+        0 => "calls and tokens: —".to_owned(),
+        calls => format!(
+            "{}, {} tokens sent, {} received",
+            plural(calls, "call"),
+            amount(row.tokens.prompt_tokens),
+            amount(row.tokens.completion_tokens)
+        ),
+    });
     for line in edits(out.paint) {
         out.line(line);
     }

@@ -3,7 +3,6 @@
 use serde_json::json;
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
-use skillopt_coordinator::folder::RunFolder;
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, headline, points, share};
 use skillopt_runtime::{Shutdown, limits};
@@ -17,6 +16,7 @@ use crate::output::progress::Reporter;
 use crate::output::table::table;
 use crate::output::words::{amount, count};
 use crate::output::{Out, Tone};
+use crate::place::place;
 use crate::preflight::Preflight;
 use crate::process;
 
@@ -29,10 +29,11 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
         warnings,
     } = args.config.load()?;
     out.warnings(&warnings);
-    let extra = name_folder(&mut config, |c| {
-        format!("skillopt_{}_{}", c.env, c.optimizer_model)
-    });
-    let row = train(&config, out, &process::same_command(&extra), async {})?;
+    check(&config)?;
+    let name = format!("skillopt_{}_{}", config.env, config.optimizer_model);
+    let placed = place(&mut config, &name, out, prepared)?;
+    let command = process::same_command(&placed.extra);
+    let row = train(&config, &placed.prepared, out, &command, async {})?;
     let nothing = row.accepted == 0;
     Ok(if args.exit_code && nothing {
         Exit::NothingAccepted
@@ -41,17 +42,21 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
     })
 }
 
-/// Names the run folder if nobody did; returns what a later command must add to find it again.
-pub(crate) fn name_folder(
-    config: &mut RunConfig,
-    name: impl Fn(&RunConfig) -> String,
-) -> Vec<String> {
-    if !config.out_root.trim().is_empty() {
-        return Vec::new();
-    }
-    let name = name(config).replace('/', "-");
-    config.out_root = format!("outputs/{name}_{}", process::stamp());
-    vec!["--out".to_owned(), config.out_root.clone()]
+/// Refuses what cannot be run, before anything is read or spent.
+///
+/// # Errors
+/// A backend of this configuration cannot be called, or it wants too many slots.
+pub(crate) fn check(config: &RunConfig) -> Result<(), Failure> {
+    check_backends(config, &[Role::Optimizer, Role::Target])?;
+    check_slots(config)
+}
+
+/// Loads what a training needs.
+///
+/// # Errors
+/// Something of it cannot be used.
+pub(crate) fn prepared(config: &RunConfig) -> Result<Prepared, Failure> {
+    Ok(prepare(config, skillopt_worker::CHAT_LANE)?)
 }
 
 /// Refuses more slots than the system has sockets for.
@@ -77,24 +82,21 @@ pub(crate) fn check_slots(config: &RunConfig) -> Result<(), Failure> {
 /// What stopped it; `command` is what goes on from there.
 pub(crate) fn train(
     config: &RunConfig,
+    prepared: &Prepared,
     out: &Out,
     command: &str,
     beside: impl Future<Output = ()> + Send + 'static,
 ) -> Result<RunRow, Failure> {
-    check_backends(config, &[Role::Optimizer, Role::Target])?;
-    check_slots(config)?;
-    RunFolder::new(&config.out_root).check_is_ours()?;
-    let prepared = prepare(config, skillopt_worker::CHAT_LANE)?;
-    let local = Local::open(config, &prepared)?;
+    let local = Local::open(config, prepared)?;
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
     let watcher = reporter.watcher();
     let work = async {
         // Said when Ctrl-C is heard already.
-        preflight(config, &prepared, out);
+        preflight(config, prepared, out);
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(beside);
-        let outcome = local::run_training(&local, config, &prepared, &shutdown, &watcher).await;
+        let outcome = local::run_training(&local, config, prepared, &shutdown, &watcher).await;
         tasks.shutdown().await;
         outcome
     };

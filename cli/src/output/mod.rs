@@ -5,14 +5,14 @@ pub(crate) mod progress;
 pub(crate) mod table;
 pub(crate) mod words;
 
-use std::io::{IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 use skillopt_config::Warning;
 
 use crate::args::{Global, When};
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Version of the JSON lines. Names stay as they are within a version; new ones may come.
@@ -60,7 +60,8 @@ pub(crate) struct Out {
     pub(crate) bars: bool,
     pub(crate) paint: Paint,
     pub(crate) paint_err: Paint,
-    broken: Arc<AtomicBool>,
+    /// Why standard output takes no more.
+    broken: Arc<OnceLock<io::Error>>,
 }
 
 impl Out {
@@ -85,25 +86,32 @@ impl Out {
         }
     }
 
-    /// Writes a line of data. A reader that went away is no error; see [`Self::is_broken`].
+    /// Writes a line of data. What becomes of it is known afterwards; see [`Self::is_broken`] and
+    /// [`Self::fault`].
     pub(crate) fn line(&self, text: impl AsRef<str>) {
         if self.is_broken() {
             return;
         }
         let mut stdout = std::io::stdout().lock();
         let line = format!("{}\n", text.as_ref());
-        if stdout
+        let written = stdout
             .write_all(line.as_bytes())
-            .and_then(|()| stdout.flush())
-            .is_err()
-        {
-            self.broken.store(true, Ordering::Relaxed);
+            .and_then(|()| stdout.flush());
+        if let Err(error) = written {
+            // Only the first one says what happened.
+            drop(self.broken.set(error));
         }
     }
 
-    /// Returns whether nobody reads standard output any more.
+    /// Returns whether standard output takes no more, for whatever reason.
     pub(crate) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+        self.broken.get().is_some()
+    }
+
+    /// Returns the failure of standard output. A reader that went away is none: it has seen what
+    /// it wanted to see.
+    pub(crate) fn fault(&self) -> Option<Failure> {
+        self.broken.get().and_then(unwritten)
     }
 
     /// Writes one JSON object on a line, with its version and type first.
@@ -149,11 +157,17 @@ impl Out {
         }
     }
 
+    /// Shows a failure: with `--json` as an object, else on standard error.
     pub(crate) fn failure(&self, failure: &Failure) {
         if self.json {
             self.object("error", failure.to_json());
-            return;
+        } else {
+            self.tell(failure);
         }
+    }
+
+    /// Shows a failure on standard error.
+    pub(crate) fn tell(&self, failure: &Failure) {
         let paint = self.paint_err;
         for wrong in &failure.errors {
             self.note(format!(
@@ -169,4 +183,13 @@ impl Out {
             self.note(format!("{}: {hint}", paint.of(Tone::Name, "hint")));
         }
     }
+}
+
+/// Turns an error of standard output into a failure, unless its reader only went away.
+pub(crate) fn unwritten(error: &io::Error) -> Option<Failure> {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return None;
+    }
+    let words = format!("standard output cannot be written: {error}");
+    Some(Failure::new(Exit::Unexpected, words))
 }
