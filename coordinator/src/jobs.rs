@@ -16,7 +16,8 @@ use crate::halt::Halt;
 /// How soon a stage is wanted: the way to the next decision first, the sealed tests last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Nobody waits for it yet.
+    /// Nobody waits for it yet, and nobody may look at it: its folder is not shown before
+    /// [`Jobs::reveal`].
     Background,
     /// The next decision needs it.
     Next,
@@ -103,6 +104,17 @@ pub struct ChatAsk {
 pub trait Jobs {
     /// Rolls out a stage and projects it into the run folder.
     fn rollouts(&self, ask: RolloutAsk<'_>) -> impl Future<Output = Result<Stage, Halt>>;
+
+    /// Shows the folder of a stage that was rolled out in the background.
+    fn reveal(&self, stage: &str) -> impl Future<Output = Result<(), Halt>>;
+
+    /// Adds a JSON file to the folder of a stage that was rolled out before.
+    fn annotate(
+        &self,
+        stage: &str,
+        name: &str,
+        value: &Value,
+    ) -> impl Future<Output = Result<(), Halt>>;
 
     /// Makes one optimizer call.
     fn chat(&self, ask: ChatAsk) -> impl Future<Output = Result<ChatRecord, Halt>>;

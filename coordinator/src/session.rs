@@ -89,6 +89,8 @@ pub struct Session {
     /// Bounds the threads that decode answers.
     readers: Semaphore,
     scribe: Scribe,
+    /// Rows of stages that nobody may see yet.
+    sealed: Mutex<HashMap<String, Page>>,
 }
 
 impl Session {
@@ -116,6 +118,7 @@ impl Session {
             used,
             readers: Semaphore::new(READERS),
             scribe: Scribe::start(),
+            sealed: Mutex::default(),
         }
     }
 
@@ -400,9 +403,32 @@ impl Jobs for Session {
             stage.rolled.push(row.rolled);
         }
         if !writer.is_done() {
-            self.scribe.write(Page::Rows(writer, lines)).await?;
+            let rows = Page::Rows(writer, lines);
+            match ask.urgency {
+                Urgency::Next => self.scribe.write(rows).await?,
+                Urgency::Background => {
+                    lock(&self.sealed).insert(ask.stage.to_owned(), rows);
+                }
+            }
         }
         Ok(stage)
+    }
+
+    async fn reveal(&self, stage: &str) -> Result<(), Halt> {
+        let rows = lock(&self.sealed).remove(stage);
+        match rows {
+            Some(rows) => self.scribe.write(rows).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn annotate(&self, stage: &str, name: &str, value: &Value) -> Result<(), Halt> {
+        let page = Page::Note(
+            self.folder.clone(),
+            format!("{stage}/{name}"),
+            value.clone(),
+        );
+        self.scribe.write(page).await
     }
 
     async fn chat(&self, ask: ChatAsk) -> Result<ChatRecord, Halt> {

@@ -186,7 +186,7 @@ pub async fn train<J: Jobs>(
         .then(|| {
             run.test(
                 &plan.initial,
-                "test_eval_baseline",
+                finish::BASELINE_TEST,
                 Urgency::Background,
                 &tokens,
             )

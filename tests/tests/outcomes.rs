@@ -248,6 +248,23 @@ fn a_stage_in_which_nobody_answers_is_no_score() {
 }
 
 #[test]
+fn the_test_split_stays_sealed_while_a_run_is_under_way() {
+    let (world, sim) = (World::new(), Sim::start(SLOW));
+    let mut process = Process::start(&mut world.train("a", &sim.url(), ARGS));
+    let record = world.path("a").join("steps/step_0002/step_record.json");
+    until("two steps are over", || record.exists());
+    process.signal(Signal::SIGINT);
+    process.wait().code(130);
+    let shown = world.path("a").join("test_eval_baseline");
+    assert!(
+        !shown.exists(),
+        "numbers of the test split are there too early"
+    );
+    world.trained("a", &sim.url(), ARGS);
+    assert!(shown.join("summary.json").exists() && shown.join("results.jsonl").exists());
+}
+
+#[test]
 fn an_interrupt_drains_and_the_same_command_goes_on() {
     let (world, sim) = (World::new(), Sim::start(SLOW));
     world.trained("whole", &sim.url(), ARGS);

@@ -4,12 +4,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 use skillopt_core::job::RolloutRecord;
 use skillopt_runtime::files::FileError;
 use tokio::sync::mpsc;
 
-use crate::folder::StageWriter;
+use crate::folder::{RunFolder, StageWriter};
 use crate::halt::Halt;
 
 /// Batches of items that may wait to be written.
@@ -21,6 +22,8 @@ pub(super) enum Page {
     Items(Arc<StageWriter>, Vec<(String, Arc<RolloutRecord>)>),
     /// The rows of a stage, in order; its folder is shown then.
     Rows(Arc<StageWriter>, Vec<Box<RawValue>>),
+    /// A further file of a stage, by its path; it must come after the stage's rows.
+    Note(RunFolder, String, Value),
 }
 
 impl Page {
@@ -29,6 +32,7 @@ impl Page {
             Self::Items(writer, items) => items
                 .iter()
                 .try_for_each(|(name, record)| writer.prediction(name, record)),
+            Self::Note(folder, path, value) => folder.json(&path, &value),
             Self::Rows(writer, rows) => writer.finish(rows.iter().map(|row| row.get().as_bytes())),
         }
     }

@@ -22,6 +22,9 @@ use crate::jobs::{Jobs, RolloutAsk, Stage, Urgency};
 /// proposed anything for. A rewrite that failed counts nowhere.
 const SKIP_COUNTED: &str = "skip_no_patches";
 
+/// Folder of the initial skill's test.
+pub(super) const BASELINE_TEST: &str = "test_eval_baseline";
+
 /// The tests of a run.
 struct Tests {
     baseline: Arc<Stage>,
@@ -30,7 +33,8 @@ struct Tests {
 }
 
 impl<J: Jobs> Run<'_, J> {
-    /// Rolls out a skill on the test split.
+    /// Rolls out a skill on the test split. In the background nothing of it is shown yet: the split
+    /// stays sealed until the end.
     pub(super) async fn test(
         &self,
         skill: &Arc<Folder>,
@@ -49,11 +53,13 @@ impl<J: Jobs> Run<'_, J> {
         };
         let stage = self.jobs.rollouts(ask).await?;
         tokens.add("rollout", stage.usage);
-        self.write_test_summary(folder, &stage)?;
+        if urgency == Urgency::Next {
+            self.write_test_summary(folder, &stage).await?;
+        }
         Ok(Arc::new(stage))
     }
 
-    fn write_test_summary(&self, folder: &str, stage: &Stage) -> Result<(), Halt> {
+    async fn write_test_summary(&self, folder: &str, stage: &Stage) -> Result<(), Halt> {
         let rows: Vec<Map<String, Value>> = stage
             .rolled
             .iter()
@@ -69,9 +75,9 @@ impl<J: Jobs> Run<'_, J> {
             .collect();
         let types: Vec<&str> = self.plan.task_types.iter().map(String::as_str).collect();
         let table = buckets::summary(&buckets::by_task_type(&rows, &types));
-        self.folder
-            .json(&format!("{folder}/summary.json"), &table)?;
-        Ok(())
+        self.jobs
+            .annotate(folder, "summary.json", &table.into())
+            .await
     }
 
     /// Ends the run; `baseline_test` is absent when the tests are off.
@@ -93,6 +99,8 @@ impl<J: Jobs> Run<'_, J> {
                 }
             }
             Some(baseline) => {
+                self.jobs.reveal(BASELINE_TEST).await?;
+                self.write_test_summary(BASELINE_TEST, &baseline).await?;
                 let tests = self
                     .select_and_test(state, last, baseline, &tokens, &mut summary)
                     .await?;
@@ -126,7 +134,7 @@ impl<J: Jobs> Run<'_, J> {
             let best = self
                 .test(&current, "test_eval", Urgency::Next, tokens)
                 .await?;
-            self.write_test_summary("test_eval_final", &best)?;
+            self.write_test_summary("test_eval_final", &best).await?;
             return Ok(Tests {
                 baseline,
                 last: Arc::clone(&best),

@@ -101,6 +101,14 @@ impl Jobs for Toy {
         Ok(stage)
     }
 
+    async fn reveal(&self, _stage: &str) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    async fn annotate(&self, _stage: &str, _name: &str, _value: &Value) -> Result<(), Halt> {
+        Ok(())
+    }
+
     async fn chat(&self, ask: ChatAsk) -> Result<ChatRecord, Halt> {
         self.note(ask.stage, &ask.prompt);
         let mut script = self.script.borrow_mut();
