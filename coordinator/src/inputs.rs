@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use skillopt_benchmarks::AnalystPrompts;
+use skillopt_benchmarks::{AnalystPrompts, registry};
 use skillopt_core::skill::Folder;
 use skillopt_core::skill::folder::{DOCUMENT, FolderError};
 use skillopt_core::stages::prompts;
@@ -183,7 +183,8 @@ fn list(root: &Path) -> Result<Vec<PathBuf>, InputError> {
 /// `DIR/<name>.md`, `DIR/<benchmark>/<name>.md`. An empty path means no folder.
 ///
 /// # Errors
-/// See [`InputError`]; a file whose name replaces nothing is an error that names the nearest.
+/// See [`InputError`]; a file that replaces nothing and a folder that is no benchmark's are errors
+/// that name the nearest.
 pub fn prompts(
     dir: &str,
     benchmark: &str,
@@ -202,10 +203,12 @@ pub fn prompts(
     }
     let dir = dir.trim();
     if !dir.is_empty() {
-        texts.extend(templates(Path::new(dir))?);
+        let mut benchmarks = registry::names();
+        benchmarks.extend(registry::LATER);
+        texts.extend(templates(Path::new(dir), &benchmarks)?);
         let narrower = Path::new(dir).join(benchmark);
         if narrower.is_dir() {
-            texts.extend(templates(&narrower)?);
+            texts.extend(templates(&narrower, &[])?);
         }
     }
     prompts::Set::with_overrides(&texts, &BTreeMap::new()).map_err(|source| InputError::Prompt {
@@ -214,15 +217,44 @@ pub fn prompts(
     })
 }
 
-fn templates(dir: &Path) -> Result<BTreeMap<String, String>, InputError> {
+/// Reads the templates of a folder. Everything in it must be one, or a folder named like one of
+/// `benchmarks`; hidden files and a `README.md` are nobody's business.
+fn templates(dir: &Path, benchmarks: &[&str]) -> Result<BTreeMap<String, String>, InputError> {
     let error = |e| FileError::new("read", dir, e);
-    let mut found = BTreeMap::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(error)? {
-        let path = entry.map_err(error)?.path();
-        if path.extension().is_some_and(|e| e == "md")
-            && let Some(name) = path.file_stem().and_then(|s| s.to_str())
-        {
-            found.insert(name.to_owned(), document(&path)?);
+        paths.push(entry.map_err(error)?.path());
+    }
+    // So that the first of several wrong ones is always the same.
+    paths.sort();
+    let mut found = BTreeMap::new();
+    for path in paths {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        if file.starts_with('.') || file == "README.md" {
+            continue;
+        }
+        let wrong = |what, name: &str, expected: &[&str]| InputError::Prompt {
+            path: path.clone(),
+            source: UnknownName::new(what, name, expected),
+        };
+        // A benchmark's own folder has no further ones.
+        if path.is_dir() && !benchmarks.is_empty() {
+            if !benchmarks.contains(&file.as_ref()) {
+                return Err(wrong("folder of a benchmark's prompts", &file, benchmarks));
+            }
+            continue;
+        }
+        let names = prompts::Set::names();
+        match file.strip_suffix(".md") {
+            Some(name) if names.contains(&name) => {
+                found.insert(name.to_owned(), document(&path)?);
+            }
+            Some(name) => return Err(wrong("prompt template", name, &names)),
+            None => {
+                let files: Vec<String> = names.iter().map(|name| format!("{name}.md")).collect();
+                let files: Vec<&str> = files.iter().map(String::as_str).collect();
+                return Err(wrong("prompt file", &file, &files));
+            }
         }
     }
     Ok(found)
@@ -290,15 +322,37 @@ mod tests {
 
     #[test]
     fn prompt_overrides_must_replace_something() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("rankin.md"), "x").unwrap();
-        let error = prompts(
-            dir.path().to_str().unwrap(),
-            "searchqa",
-            &AnalystPrompts::default(),
-        )
-        .unwrap_err()
-        .to_string();
-        assert!(error.contains("ranking"), "{error}");
+        for (file, want) in [
+            ("ranking.md", ""),
+            ("README.md", ""),
+            (".DS_Store", ""),
+            ("searchqa/ranking.md", ""),
+            ("searchqa/README.md", ""),
+            // Another benchmark's, also one of a later release.
+            ("custom/ranking.md", ""),
+            ("alfworld/ranking.md", ""),
+            ("rankin.md", "`ranking`?"),
+            ("ranking.txt", "`ranking.md`?"),
+            ("serchqa/ranking.md", "`searchqa`?"),
+            ("searchqa/rankin.md", "`ranking`?"),
+            ("searchqa/searchqa/ranking.md", "searchqa/searchqa"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "x").unwrap();
+            let dir = dir.path().to_str().unwrap();
+            match prompts(dir, "searchqa", &AnalystPrompts::default()) {
+                Ok(set) => {
+                    assert_eq!(want, "", "{file}");
+                    let mine = matches!(file, "ranking.md" | "searchqa/ranking.md");
+                    assert_eq!(set.get("ranking") == "x", mine, "{file}");
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(!want.is_empty() && text.contains(want), "{file}: {text}");
+                }
+            }
+        }
     }
 }
