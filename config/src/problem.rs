@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::address;
 use crate::node::{Node, Origin};
 use crate::secret::is_secret_name;
 
@@ -27,8 +28,10 @@ impl Problem {
     #[must_use]
     pub fn new(key: impl Into<String>, node: &Node, reason: impl Into<String>) -> Self {
         let key = key.into();
+        let shown = node.show();
+        let is_private = is_secret_name(&key) || address::has_password(&shown);
         Self {
-            value: (!is_secret_name(&key)).then(|| node.show()),
+            value: (!is_private).then_some(shown),
             key,
             reason: reason.into(),
             allowed: None,

@@ -428,6 +428,9 @@ fn an_address_with_a_credential_is_refused_without_repeating_it() {
             assert!(text.contains(want) && text.contains(key), "{text}");
             assert!(!text.contains("pw-9"), "{text}");
         }
+        // Nor is one shown where the address itself is not what is wrong.
+        let text = resolve(yaml, &["model.reasoning_effort=https://u:pw-9@h"]).expect_err("word");
+        assert!(!text.to_string().contains("pw-9"), "{text}");
         // A backend that is not used may have one; it is not written.
         let (config, _) = resolve("env: {name: searchqa}", &[&sets]).expect("valid");
         let json = Value::Object(to_config_json(&config, None)).to_string();

@@ -98,7 +98,11 @@ pub(super) async fn ask(
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|e| Failure::lasting(format!("cannot start `{program}`: {e}")))?;
+        .map_err(|e| Failure {
+            detail: format!("cannot start `{program}`: {e}"),
+            // A process that was started meanwhile holds the file open for a moment.
+            retry: e.kind() == std::io::ErrorKind::ExecutableFileBusy,
+        })?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let mut group = Group(id.map(Pid::from_raw));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -280,6 +284,29 @@ mod tests {
         );
         // A child that outlives the judge does not hold the verdict up.
         assert!(run(r#"sleep 60 & echo '{"hard":1}'"#, 9000).is_ok());
+    }
+
+    #[test]
+    fn a_script_of_the_benchmark_is_run_by_its_name() {
+        let script = "#!/bin/sh\necho '{\"hard\": 1}'\n".to_owned();
+        let files = BTreeMap::from([("judge.sh".to_owned(), script)]);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        for program in ["judge.sh", "./judge.sh"] {
+            let command = [program.to_owned()];
+            let ask = || {
+                let limit = Duration::from_secs(9);
+                runtime.block_on(ask(&command, &files, limit, &Value::Null))
+            };
+            let mut done = ask();
+            // Other tests start programs, too; see the error's kind.
+            while done.as_ref().is_err_and(|failure| failure.retry) {
+                done = ask();
+            }
+            assert_eq!(done.unwrap().hard, 1.0, "{program}");
+        }
     }
 
     #[test]

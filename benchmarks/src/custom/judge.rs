@@ -105,8 +105,14 @@ pub(super) fn judge(scorer: &Scorer, gold: &Value, reply: &str) -> Result<Verdic
 static NUMBER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?").unwrap());
 
+/// What is wrong with a regular expression of nothing.
+const EMPTY_PATTERN: &str = "the regular expression is empty, so that every reply would be right";
+
 /// Compiles a pattern of the user's; its compiled size is bounded.
 pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+    if pattern.is_empty() {
+        return Err(EMPTY_PATTERN.to_owned());
+    }
     regex::RegexBuilder::new(pattern)
         .size_limit(1 << 20)
         .build()
@@ -164,9 +170,11 @@ fn accepted(gold: &Value) -> Result<Vec<String>, String> {
 
 /// Says what is wrong with a gold value, before anything is paid for.
 pub(super) fn check(scorer: &Scorer, gold: &Value) -> Result<(), String> {
-    let compares = !matches!(scorer, Scorer::Regex { .. } | Scorer::Command { .. });
-    if compares && is_empty(gold) {
-        return Err("the gold answer is empty, so that no answer could be right".to_owned());
+    if scorer.gold().is_some() && is_empty(gold) {
+        return Err(match scorer {
+            Scorer::Regex { .. } => EMPTY_PATTERN.to_owned(),
+            _ => "the gold answer is empty, so that no answer could be right".to_owned(),
+        });
     }
     judge(scorer, gold, "").map(drop)
 }
@@ -236,6 +244,7 @@ mod tests {
             ("numeric", json!("")),
             ("numeric", json!("x")),
             ("regex", json!("(")),
+            ("regex", json!("")),
         ] {
             assert!(check(&scorer(kind), &gold).is_err(), "{kind}");
         }
