@@ -72,7 +72,7 @@ impl StageWriter {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn holds<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) -> Result<bool, FileError> {
+    pub fn holds<'a>(&self, mut rows: impl Iterator<Item = &'a [u8]>) -> Result<bool, FileError> {
         let path = self.target.join("results.jsonl");
         let known = std::fs::read(&path).map_err(|e| FileError::new("read", &path, e))?;
         let mut lines = known.split_inclusive(|byte| *byte == b'\n');
@@ -81,7 +81,7 @@ impl StageWriter {
                 .next()
                 .is_some_and(|line| line.strip_suffix(b"\n") == Some(row))
         };
-        Ok(rows.map(is_next).fold(true, |all, one| all && one) && lines.next().is_none())
+        Ok(rows.all(is_next) && lines.next().is_none())
     }
 
     /// Removes the stage that is there, so that it can be made anew.
