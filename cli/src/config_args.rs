@@ -68,7 +68,9 @@ impl ConfigArgs {
     /// # Errors
     /// All that is wrong.
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
-        resolve(&self.read()?, &|name| std::env::var(name).ok())
+        let mut loaded = resolve(&self.read()?, &|name| std::env::var(name).ok())?;
+        loaded.warnings.extend(idle_backend(&loaded.config));
+        Ok(loaded)
     }
 
     /// Reads everything, whether its benchmark is one of this release or not.
@@ -166,6 +168,28 @@ pub(crate) fn check_backends(config: &RunConfig, roles: &[Role]) -> Result<(), F
         "`--backend openai_compatible` calls any server that speaks Chat Completions; \
          `--backend simulated` needs none",
     ))
+}
+
+/// Warns of a `--backend` that changes nothing, since the file names one for each role.
+fn idle_backend(config: &RunConfig) -> Option<Warning> {
+    let origin = config.origin("model_backend");
+    let by_file = |key: &str, backend: &str| {
+        matches!(config.origin(key), Origin::File { .. }) && backend != config.model_backend
+    };
+    let is_idle = origin.is_command_line()
+        && by_file("optimizer_backend", &config.optimizer_backend)
+        && by_file("target_backend", &config.target_backend);
+    is_idle.then(|| {
+        Problem::at(
+            "model.backend",
+            origin,
+            format!(
+                "changes neither role: the configuration sets `model.optimizer_backend` to `{}` and \
+                 `model.target_backend` to `{}`; use `--optimizer_backend` and `--target_backend`",
+                config.optimizer_backend, config.target_backend
+            ),
+        )
+    })
 }
 
 /// Names a file that was probably meant.

@@ -10,6 +10,7 @@ use skillopt_coordinator::prepare::PrepareError;
 use skillopt_core::job::FailureClass;
 use skillopt_runtime::files::FileError;
 
+use crate::advice::advice;
 use crate::exit::Exit;
 
 /// One failure: what happened, and what to type.
@@ -18,6 +19,8 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     /// One line each; several if several things are wrong.
     pub(crate) errors: Vec<Wrong>,
+    /// What removes the cause.
+    pub(crate) fix: Option<String>,
     pub(crate) hint: Option<String>,
 }
 
@@ -42,6 +45,7 @@ impl Failure {
         Self {
             exit,
             errors: vec![wrong],
+            fix: None,
             hint: None,
         }
     }
@@ -71,7 +75,7 @@ impl Failure {
                 })
             })
             .collect();
-        json!({"exit": self.exit.code(), "errors": errors, "hint": self.hint})
+        json!({"exit": self.exit.code(), "errors": errors, "fix": self.fix, "hint": self.hint})
     }
 }
 
@@ -96,6 +100,7 @@ impl From<Errors> for Failure {
         Self {
             exit: Exit::Usage,
             errors: errors.0.iter().map(Wrong::from).collect(),
+            fix: None,
             hint: None,
         }
     }
@@ -108,7 +113,14 @@ impl From<Halt> for Failure {
             Halt::Paused(..) => Exit::Paused,
             Halt::Interrupted => Exit::Interrupted,
         };
-        Self::new(exit, halt)
+        let fix = match &halt {
+            Halt::Paused(_, cause) => advice(cause).map(str::to_owned),
+            _ => None,
+        };
+        Self {
+            fix,
+            ..Self::new(exit, halt)
+        }
     }
 }
 

@@ -3,19 +3,66 @@
 use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use skillopt_coordinator::events::{self, Event};
 use skillopt_coordinator::folder::RunFolder;
-use skillopt_coordinator::read_model::RunView;
+use skillopt_coordinator::read_model::{EvaluationRow, RunView, is_over};
 use skillopt_queue::RunId;
 use skillopt_queue::sqlite::SqlitePeek;
 use skillopt_runtime::files;
 
+use crate::advice::advice;
 use crate::failure::Failure;
-use crate::local::STATUS;
+use crate::status::Status;
 
 /// Largest file of a run that is read whole, in bytes.
 pub(crate) const FILE_MAX: u64 = 64 << 20;
+
+/// Why a run is not going on (dashboard spec, chapter 4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Notice {
+    /// A pause, `stopped` or `failed`.
+    pub(crate) state: String,
+    /// What happened.
+    pub(crate) cause: Option<String>,
+    /// When, in milliseconds since 1970; absent if nobody could write it down.
+    pub(crate) at_unix_ms: Option<u64>,
+    /// What to do about it.
+    pub(crate) fix: Option<String>,
+}
+
+impl Notice {
+    /// Says why a run is not going on; nothing if a program is at work.
+    fn of(status: &Status, is_busy: bool) -> Option<Self> {
+        let is_running = matches!(status.state.as_str(), "running" | "");
+        match (is_running, is_busy) {
+            (_, true) => None,
+            // Its log has no end, whatever the program wanted to write down.
+            (true, false) => Some(Self {
+                state: "stopped".to_owned(),
+                cause: None,
+                at_unix_ms: None,
+                fix: None,
+            }),
+            (false, false) => {
+                let told = status.cause.as_deref().unwrap_or_default();
+                let own = told.strip_prefix(&format!("{}: ", status.state));
+                Some(Self {
+                    state: status.state.clone(),
+                    cause: own.or(status.cause.as_deref()).map(str::to_owned),
+                    at_unix_ms: Some(status.at_unix_ms).filter(|ms| *ms > 0),
+                    fix: advice(told).map(str::to_owned),
+                })
+            }
+        }
+    }
+
+    /// Returns whether the same command goes on from here.
+    pub(crate) fn can_go_on(&self) -> bool {
+        !is_over(&self.state)
+    }
+}
 
 /// A run folder with its log.
 #[derive(Debug)]
@@ -29,8 +76,8 @@ pub(crate) struct Found {
     pub(crate) store: PathBuf,
     pub(crate) events: Vec<Event>,
     pub(crate) view: RunView,
-    /// Why the run is not going on, if it is not over.
-    pub(crate) cause: Option<String>,
+    /// Why the run is not going on, if its log does not say so.
+    pub(crate) notice: Option<Notice>,
 }
 
 /// Returns whether a folder holds a run.
@@ -59,20 +106,31 @@ impl Found {
         let facts = identity.get("facts").and_then(Value::as_object);
         let facts = facts.cloned().unwrap_or_default();
         let command = text(&facts, "command");
-        let status = json(&folder.private().join(STATUS)).unwrap_or_default();
-        let store = match (store, text(&status, "store").filter(|s| !s.is_empty())) {
-            (Some(store), _) => store.to_owned(),
-            (None, Some(store)) => PathBuf::from(store),
-            (None, None) => folder.store(),
+        let is_evaluation = command.as_deref() == Some("eval");
+        let status = Status::read(&folder).unwrap_or_default();
+        let store = match store {
+            Some(store) => store.to_owned(),
+            None if status.store.is_empty() => folder.store(),
+            None => PathBuf::from(&status.store),
         };
         let events = log(&store, &run)?;
         let mut view = RunView::of(run.as_str(), &events);
-        let is_over = events.iter().any(|e| e.kind == "ended");
-        if !is_over && let Some(state) = text(&status, "state") {
-            let is_left = state == "running" && !is_busy(&folder);
-            view.run.state = if is_left { "stopped".to_owned() } else { state };
+        if is_evaluation && view.evaluation.is_none() {
+            view.evaluation = Some(EvaluationRow {
+                run: run.as_str().to_owned(),
+                split: text(&facts, "split").unwrap_or_default(),
+                ..EvaluationRow::default()
+            });
         }
-        let cause = text(&status, "cause").filter(|_| !is_over);
+        let notice = if is_over(&view.run.state) {
+            view.stands(&view.run.state.clone(), None);
+            None
+        } else {
+            let notice = Notice::of(&status, is_busy(&folder));
+            let state = notice.as_ref().map_or("running", |notice| &notice.state);
+            view.stands(state, status.baseline_in);
+            notice
+        };
         Ok(Self {
             folder,
             run,
@@ -81,7 +139,7 @@ impl Found {
             store,
             events,
             view,
-            cause,
+            notice,
         })
     }
 
@@ -104,24 +162,12 @@ pub(crate) fn text_file(path: &Path) -> Result<String, Failure> {
         .map_err(|_| Failure::usage(format!("`{}` is not UTF-8 text", path.display())))
 }
 
-/// States in `status.json` from which a run does not go on.
-const OVER: &[&str] = &[
-    "improved",
-    "no improvement",
-    "worse at the end",
-    "cannot judge",
-    "cancelled",
-    "evaluated",
-    "failed",
-];
-
 /// Returns whether `run` was begun in the folder, is not over, and no process works on it.
 pub(crate) fn can_go_on(folder: &RunFolder, run: &str) -> bool {
     let identity = json(&folder.private().join("run.json")).unwrap_or_default();
-    let status = json(&folder.private().join(STATUS)).unwrap_or_default();
-    let state = text(&status, "state").unwrap_or_default();
+    let status = Status::read(folder).unwrap_or_default();
     text(&identity, "run").is_some_and(|known| known == run)
-        && !OVER.contains(&state.as_str())
+        && !is_over(&status.state)
         && !is_busy(folder)
 }
 

@@ -1,36 +1,37 @@
 //! Runs a training or an evaluation in this process: embedded queue, one database file, the real
 //! worker with N slots.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use skillopt_config::{Predictions as Kept, RunConfig, Scope};
 use skillopt_coordinator::Halt;
 use skillopt_coordinator::folder::{Claim, Predictions, RunFolder};
 use skillopt_coordinator::log::Log;
 use skillopt_coordinator::prepare::Prepared;
-use skillopt_coordinator::progress::Watcher;
 use skillopt_coordinator::session::{Common, Session, Source};
 use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::{Ending, train};
-use skillopt_core::job::FailureClass;
 use skillopt_queue::queue::Limits;
 use skillopt_queue::{EmbeddedQueue, Queue, SqliteStore, Store, SystemClock, sqlite};
 use skillopt_runtime::Shutdown;
-use skillopt_runtime::clock::unix_ms;
 use skillopt_runtime::files;
 use skillopt_worker::{Settings, Worker};
 
 use crate::failure::Failure;
 use crate::models;
+use crate::output::progress::Reporter;
+use crate::status::{self, Status};
 
 /// What a call may take beyond its own limit until its answer is stored.
 const DRAIN_MARGIN: Duration = Duration::from_secs(5);
 
-/// The file in a run's private folder that says how the run is doing.
-pub(crate) const STATUS: &str = "status.json";
+/// Time between two looks at how the run is doing.
+const BEAT: Duration = Duration::from_secs(1);
+/// Looks in a row that see calls waiting to be tried again before it is told.
+const BEATS_OF_RETRIES: u32 = 2;
 
 /// The parts of a run in this process.
 pub(crate) struct Local {
@@ -39,6 +40,8 @@ pub(crate) struct Local {
     queue: Arc<dyn Queue>,
     worker: Arc<Worker>,
     scope: String,
+    /// The database as it was named.
+    named_store: String,
     /// How long a run that stops waits for calls under way.
     drain: Duration,
     _claim: Claim,
@@ -81,6 +84,7 @@ impl Local {
             queue,
             worker: Arc::new(worker),
             scope,
+            named_store: config.store.clone(),
             drain: Duration::from_millis(longest) + DRAIN_MARGIN,
             _claim: claim,
         })
@@ -92,7 +96,7 @@ impl Local {
         config: &RunConfig,
         prepared: &Prepared,
         shutdown: &Shutdown,
-        watcher: &Watcher,
+        reporter: &Reporter,
     ) -> Session {
         Session::new(
             Source::Queue(Arc::clone(&self.queue)),
@@ -104,14 +108,72 @@ impl Local {
                 ..prepared.common.clone()
             },
             shutdown.clone(),
-            watcher.clone(),
+            reporter.watcher(),
         )
+    }
+
+    /// Writes down how the run is doing.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub(crate) fn write_status(
+        &self,
+        state: &str,
+        cause: Option<&str>,
+        reporter: &Reporter,
+    ) -> Result<(), Halt> {
+        let status = Status {
+            state: state.to_owned(),
+            cause: cause.map(str::to_owned),
+            store: self.named_store.clone(),
+            baseline_in: reporter.baseline_in(),
+            ..Status::default()
+        };
+        Ok(status.write(&self.folder)?)
+    }
+
+    /// Writes down what became of the run.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub(crate) fn write_outcome<T>(
+        &self,
+        outcome: &Result<T, Halt>,
+        state: impl Fn(&T) -> &'static str,
+        reporter: &Reporter,
+    ) -> Result<(), Halt> {
+        match outcome {
+            Ok(done) => self.write_status(state(done), None, reporter),
+            Err(halt) => self.write_status(status::word(halt), Some(&halt.to_string()), reporter),
+        }
+    }
+
+    /// Tells now and then what no event tells: that calls are tried again, and how far the first
+    /// measurement is. Goes on until dropped.
+    async fn beat(&self, reporter: &Reporter) -> Infallible {
+        let (mut retrying, mut written) = (0, None);
+        loop {
+            tokio::time::sleep(BEAT).await;
+            let stats = self.queue.stats().await.ok();
+            let delayed = stats.map_or(0, |stats| stats.delayed);
+            retrying = if delayed > 0 { retrying + 1 } else { 0 };
+            if retrying == BEATS_OF_RETRIES {
+                reporter.retrying(delayed);
+            }
+            let seen = reporter.baseline_in();
+            if seen.is_some() && seen != written {
+                written = seen;
+                // Only for those who watch; the end is written with care.
+                drop(self.write_status("running", None, reporter));
+            }
+        }
     }
 
     /// Runs `work` beside the worker, then lets the worker finish what is under way.
     pub(crate) async fn with_worker<T>(
         &self,
         shutdown: &Shutdown,
+        reporter: &Reporter,
         work: impl Future<Output = Result<T, Halt>>,
     ) -> Result<T, Halt> {
         let mut tasks = tokio::task::JoinSet::new();
@@ -121,6 +183,7 @@ impl Local {
             // An outcome that is there counts, whatever became of the worker.
             biased;
             outcome = &mut work => outcome,
+            never = self.beat(reporter) => match never {},
             ended = tasks.join_next() => match ended {
                 // It ends when told to; so does the work.
                 _ if shutdown.drain.is_cancelled() => work.await,
@@ -154,20 +217,18 @@ pub(crate) async fn run_training(
     config: &RunConfig,
     prepared: &Prepared,
     shutdown: &Shutdown,
-    watcher: &Watcher,
+    reporter: &Reporter,
 ) -> Result<Ending, Halt> {
-    let session = local.session(config, prepared, shutdown, watcher);
+    let session = local.session(config, prepared, shutdown, reporter);
     let log = Log::new(
         Arc::clone(&local.store),
         prepared.common.run.clone(),
-        watcher.clone(),
+        reporter.watcher(),
     );
     let timings = Timings::default();
-    let write_status =
-        |state: &str, cause: Option<&str>| write_status(&local.folder, &config.store, state, cause);
-    write_status("running", None)?;
+    local.write_status("running", None, reporter)?;
     let outcome = local
-        .with_worker(shutdown, async {
+        .with_worker(shutdown, reporter, async {
             local
                 .store
                 .put_blobs(prepared.blobs.clone())
@@ -186,45 +247,13 @@ pub(crate) async fn run_training(
         .await;
     let written = session.close();
     let outcome = outcome.and_then(|ending| written.map(|()| ending));
-    let told = match &outcome {
-        Ok(ending) => write_status(ending.state.words(), None),
-        Err(halt) => write_status(word(halt), Some(&halt.to_string())),
-    };
+    let told = local.write_outcome(&outcome, |ending| ending.state.words(), reporter);
     let timed = local.folder.json("timings.json", &timings.to_json());
     // What stopped the run is said first, even if it cannot be written down.
     let ending = outcome?;
     told?;
     timed?;
     Ok(ending)
-}
-
-/// Writes what `runs` shows of a run (dashboard spec, chapter 4): not part of its result.
-pub(crate) fn write_status(
-    folder: &RunFolder,
-    store: &str,
-    state: &str,
-    cause: Option<&str>,
-) -> Result<(), Halt> {
-    let path = folder.private().join(STATUS);
-    let value = json!({
-        "state": state,
-        "cause": cause,
-        "at_unix_ms": unix_ms(),
-        "pid": std::process::id(),
-        "store": store,
-    });
-    files::write_atomic(&path, value.to_string().as_bytes())?;
-    Ok(())
-}
-
-/// Returns the state that a run is left in (dashboard spec, chapter 4).
-pub(crate) fn word(halt: &Halt) -> &'static str {
-    match halt {
-        Halt::Paused(FailureClass::Provider, _) => "paused (provider)",
-        Halt::Paused(FailureClass::Infrastructure, _) => "paused (infrastructure)",
-        Halt::Interrupted => "paused (by hand)",
-        Halt::Paused(FailureClass::Data, _) | Halt::Failed(_) | Halt::NotStored => "failed",
-    }
 }
 
 /// Returns who may share the run's answers.

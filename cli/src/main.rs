@@ -1,5 +1,6 @@
 //! `skillopt`: what users type. Arguments, output and exit codes; the work is done elsewhere.
 
+mod advice;
 mod args;
 mod commands;
 mod config_args;
@@ -14,6 +15,7 @@ mod preflight;
 mod process;
 mod sim_args;
 mod start;
+mod status;
 
 use std::process::ExitCode;
 

@@ -40,6 +40,14 @@ pub(crate) fn stamp() -> String {
     stamp_of(clock::unix_ms() / 1_000)
 }
 
+/// Writes a time in milliseconds since 1970 as `YYYY-mm-dd HH:MM:SS UTC`.
+pub(crate) fn date(unix_ms: u64) -> String {
+    let (days, second) = (unix_ms / 86_400_000, unix_ms / 1_000 % 86_400);
+    let (year, month, day) = civil(days);
+    let (h, m, s) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
+}
+
 fn stamp_of(unix_s: u64) -> String {
     let (days, second) = (unix_s / 86_400, unix_s % 86_400);
     let (year, month, day) = civil(days);
@@ -115,6 +123,7 @@ mod tests {
         ] {
             assert_eq!(stamp_of(unix_s), want);
         }
+        assert_eq!(date(951_782_399_999), "2000-02-28 23:59:59 UTC");
     }
 
     #[test]

@@ -155,6 +155,10 @@ fn an_evaluation_is_made_once() {
             "eval run.yaml --skill skill.md --out outputs/all -q --json",
         ),
         ("eval/runs", "runs"),
+        ("eval/runs-json", "runs --json"),
+        ("eval/show", "show outputs/e"),
+        ("eval/show-json", "show outputs/e --json"),
+        ("eval/show-step", "show outputs/e --step 1"),
         ("eval/replay", "replay outputs/e"),
     ] {
         place.golden(name, args);
@@ -188,10 +192,25 @@ fn a_dead_provider_pauses_the_run() {
     );
     assert!(seen.err.contains("hint: 0 of 4 steps and all answers so far are kept; go on with `skillopt train run.yaml"), "{}", seen.err);
     assert!(!seen.err.contains("sk-secret"), "{}", seen.err);
+    let fix = "fix: check the address (OPENAI_COMPATIBLE_BASE_URL) and whether the server is up\n";
+    assert!(seen.err.contains(fix), "{}", seen.err);
     let runs = place.run("runs");
-    assert!(runs.out.contains("paused"), "{runs:?}");
+    assert!(runs.out.contains("paused (provider)"), "{runs:?}");
     let shown = place.run("show outputs/run");
-    assert!(shown.out.starts_with("paused (provider)"), "{shown:?}");
+    let lines: Vec<&str> = shown.out.split_inclusive('\n').collect();
+    assert!(lines[0].starts_with("paused (provider), 2"), "{shown:?}");
+    assert!(lines[0].contains(": no connection to"), "{shown:?}");
+    assert_eq!(
+        lines[1],
+        "kept: 0 of 4 steps and all answers so far; the same command goes on from here\n"
+    );
+    assert_eq!(lines[2], fix);
+    assert!(
+        shown
+            .out
+            .contains("\n0 of 12 validation rollouts are in.\n"),
+        "{shown:?}"
+    );
     let replayed = place.run("replay outputs/run -q");
     assert!(replayed.out.starts_with("agrees so far"), "{replayed:?}");
 }
@@ -356,4 +375,62 @@ fn a_store_in_use_keeps_a_run_from_leaving_anything_behind() {
     assert!(!place.path("outputs/second").exists());
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn an_evaluation_that_was_not_made_has_no_score() {
+    let place = Place::with_data();
+    place.write("skill.md", "Be brief.\n");
+    let args = "eval run.yaml -q --skill skill.md --out outputs/e --set model.retry_attempts=1 --backend \
+                openai_compatible --openai_compatible_base_url http://127.0.0.1:1/v1";
+    assert_eq!(place.run(args).code, 4);
+    let shown = place.run("show outputs/e");
+    for words in [
+        "paused (provider)",
+        "Measuring the skill on all splits.",
+        "calls and tokens: —",
+    ] {
+        assert!(shown.out.contains(words), "{words}: {shown:?}");
+    }
+    let shown = place.run("runs --json");
+    let row: Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!(row["type"], "evaluation");
+    assert_eq!(row["evaluation"]["hard"], Value::Null);
+    assert_eq!(row["notice"]["state"], "paused (provider)");
+}
+
+#[test]
+fn calls_that_are_tried_again_are_told() {
+    let place = Place::with_data();
+    let seen = place.run(
+        "train run.yaml --json --set model.retry_attempts=2 model.retry_base_ms=4000 --backend \
+         openai_compatible --openai_compatible_base_url http://127.0.0.1:1/v1",
+    );
+    assert_eq!(seen.code, 4, "{seen:?}");
+    assert_eq!(
+        seen.out.matches("\"type\":\"retrying\"").count(),
+        1,
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn a_backend_that_changes_nothing_is_warned_of() {
+    let place = Place::with_data();
+    let text = place.read("run.yaml").replace(
+        "  backend: simulated\n",
+        "  optimizer_backend: simulated\n  target_backend: simulated\n",
+    );
+    place.write("roles.yaml", &text);
+    for (args, want) in [
+        ("config check roles.yaml --backend openai_compatible", true),
+        ("config check roles.yaml --backend simulated", false),
+        ("config check run.yaml --backend openai_compatible", false),
+    ] {
+        let seen = place.run(args);
+        let is_warned = seen
+            .err
+            .contains("use `--optimizer_backend` and `--target_backend`");
+        assert_eq!((seen.code, is_warned), (0, want), "{args}: {seen:?}");
+    }
 }

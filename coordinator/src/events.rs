@@ -5,7 +5,8 @@
 //! its place is an error.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use skillopt_core::job::Usage;
 
 use crate::halt::Halt;
 
@@ -13,7 +14,7 @@ use crate::halt::Halt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// What happened: `started`, `baseline`, `step`, `slow_update`, `meta_skill`, `selected`,
-    /// `tested` or `ended`.
+    /// `tested` or `ended`; for an evaluation `evaluated`.
     pub kind: String,
     /// The numbers.
     pub facts: Map<String, Value>,
@@ -43,6 +44,17 @@ impl Event {
             kind: kind.to_owned(),
             facts,
         }
+    }
+}
+
+impl Event {
+    /// Tells of a whole evaluation: the exact and the partial score of `n` items of a split.
+    #[must_use]
+    pub fn evaluated(split: &str, (hard, soft): (f64, f64), n: usize, usage: Usage) -> Self {
+        Self::new(
+            "evaluated",
+            json!({"split": split, "hard": hard, "soft": soft, "n": n, "usage": usage}),
+        )
     }
 }
 

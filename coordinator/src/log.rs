@@ -30,7 +30,10 @@ impl Log {
     }
 
     /// Writes the next event.
-    pub(crate) async fn commit(&self, event: Event) -> Result<(), Halt> {
+    ///
+    /// # Errors
+    /// The store cannot be written, or the log has another event in this place.
+    pub async fn commit(&self, event: Event) -> Result<(), Halt> {
         let bytes = serde_json::to_vec(&event).map_err(Halt::infrastructure)?;
         let seq = self.next.fetch_add(1, Ordering::Relaxed);
         match self.store.append_event(&self.run, seq, bytes.into()).await {

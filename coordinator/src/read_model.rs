@@ -3,6 +3,7 @@
 //! Web, terminal and JSON all show these rows, so that they cannot disagree (dashboard spec,
 //! chapters 3 and 4). Nothing in here reads a file or a clock. Start at [`RunView`].
 
+mod rows;
 mod words;
 
 use serde::Serialize;
@@ -10,124 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::events::Event;
 
-pub use words::{Headline, Verdict, headline, points, share};
-
-/// A run as one row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct RunRow {
-    /// Name of the run: a hash of everything that decides its result.
-    pub run: String,
-    /// End state in words, `running` before the end.
-    pub state: String,
-    /// Whether the gate decides.
-    pub gate: bool,
-    /// Items of the train split.
-    pub train_items: u64,
-    /// Items of the val split.
-    pub val_items: u64,
-    /// Items of the test split.
-    pub test_items: u64,
-    /// Passes over the train split.
-    pub epochs: u64,
-    /// Steps of the whole run.
-    pub steps_total: u64,
-    /// Steps that are committed.
-    pub steps_done: u64,
-    /// Steps whose proposal was accepted, or taken without gate.
-    pub accepted: u64,
-    /// Steps whose proposal was refused.
-    pub refused: u64,
-    /// Steps without a proposal.
-    pub skipped: u64,
-    /// Gate score of the initial skill.
-    pub baseline: Option<f64>,
-    /// Gate score of the kept skill.
-    pub kept: Option<f64>,
-    /// Best gate score.
-    pub best: Option<f64>,
-    /// Step that made the best skill; 0 is the initial one.
-    pub best_step: Option<u64>,
-    /// Test scores, once measured.
-    pub test: TestRow,
-    /// Lift of the best skill on the test split.
-    pub lift: Option<LiftRow>,
-    /// Tokens, once the run is over.
-    pub tokens: Option<TokenRow>,
-}
-
-/// Exact scores on the test split.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TestRow {
-    /// Of the initial skill.
-    pub baseline: Option<f64>,
-    /// Of the best skill.
-    pub best: Option<f64>,
-    /// Of the last skill.
-    pub last: Option<f64>,
-    /// Items.
-    pub n: Option<u64>,
-}
-
-/// A lift with its 95 % interval, 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct LiftRow {
-    /// Mean difference per item.
-    pub mean: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Items compared.
-    pub n: u64,
-}
-
-/// Tokens of answered calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TokenRow {
-    /// Answered calls.
-    pub calls: u64,
-    /// Tokens sent.
-    pub prompt_tokens: u64,
-    /// Tokens received.
-    pub completion_tokens: u64,
-}
-
-/// A step, or the slow update at the end of an epoch, as one row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StepRow {
-    /// Number of the step, over the whole run; for a slow update the last step before it.
-    pub step: u64,
-    /// Its epoch.
-    pub epoch: u64,
-    /// Whether this is a slow update.
-    pub slow: bool,
-    /// The record's own word, such as `accept_new_best`.
-    pub action: String,
-    /// The word that people see.
-    pub verdict: Verdict,
-    /// Gate score of the candidate; absent if it was not measured.
-    pub score: Option<f64>,
-    /// How much that is above the skill it was compared with.
-    pub change: Option<f64>,
-    /// Exact score of the train rollouts.
-    pub rollout: Option<f64>,
-    /// Train rollouts.
-    pub rollout_n: Option<u64>,
-    /// Gate score of the kept skill afterwards.
-    pub kept: Option<f64>,
-    /// Best gate score afterwards.
-    pub best: Option<f64>,
-    /// Proposals of the analysts.
-    pub patches: Option<u64>,
-    /// Edits that were put into the candidate.
-    pub edits: Option<u64>,
-    /// Most edits that were allowed.
-    pub edit_budget: Option<u64>,
-    /// Whether the kept text changed without being measured again.
-    pub stale: bool,
-    /// Tokens of the step.
-    pub tokens: TokenRow,
-}
+pub use rows::{EvaluationRow, LiftRow, RunRow, StepRow, TestRow, TokenRow};
+pub use words::{Headline, Verdict, evaluation_headline, headline, is_over, points, share};
 
 /// All rows of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -136,6 +21,8 @@ pub struct RunView {
     pub run: RunRow,
     /// Its steps and slow updates, in order.
     pub steps: Vec<StepRow>,
+    /// What it measured, if it is an evaluation.
+    pub evaluation: Option<EvaluationRow>,
 }
 
 impl RunView {
@@ -149,7 +36,7 @@ impl RunView {
         };
         Self {
             run,
-            steps: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -171,6 +58,7 @@ impl RunView {
             "baseline" => {
                 let score = facts.number("score");
                 self.run.baseline = score;
+                self.run.baseline_in = None;
                 self.run.kept = score;
                 self.run.best = score;
                 self.run.best_step = Some(0);
@@ -187,6 +75,7 @@ impl RunView {
                 return self.steps.last();
             }
             "tested" => self.tested(facts),
+            "evaluated" => self.evaluated(facts),
             "ended" => self.ended(facts),
             _ => {}
         }
@@ -194,13 +83,39 @@ impl RunView {
     }
 
     fn started(&mut self, facts: Facts<'_>) {
-        let whole = |name| facts.whole(name).unwrap_or(0);
         self.run.gate = facts.truth("gate");
-        self.run.train_items = whole("train_items");
-        self.run.val_items = whole("val_items");
-        self.run.test_items = whole("test_items");
-        self.run.epochs = whole("epochs");
-        self.run.steps_total = whole("steps");
+        self.run.train_items = facts.whole("train_items");
+        self.run.val_items = facts.whole("val_items");
+        self.run.test_items = facts.whole("test_items");
+        self.run.epochs = facts.whole("epochs");
+        self.run.steps_total = facts.whole("steps");
+    }
+
+    fn evaluated(&mut self, facts: Facts<'_>) {
+        self.run.state = "evaluated".to_owned();
+        self.evaluation = Some(EvaluationRow {
+            run: self.run.run.clone(),
+            state: self.run.state.clone(),
+            split: facts.text("split").to_owned(),
+            hard: facts.number("hard"),
+            soft: facts.number("soft"),
+            n: facts.whole("n"),
+            tokens: facts.map("usage").map(Facts::token_row),
+        });
+    }
+
+    /// Takes in what only the program that is at work knows: the state, if no event has ended the
+    /// run, and how many rollouts of the initial skill are in.
+    pub fn stands(&mut self, state: &str, baseline_in: Option<u64>) {
+        if !is_over(&self.run.state) {
+            state.clone_into(&mut self.run.state);
+        }
+        if let Some(evaluation) = &mut self.evaluation {
+            evaluation.state.clone_from(&self.run.state);
+        }
+        if self.run.baseline.is_none() {
+            self.run.baseline_in = baseline_in;
+        }
     }
 
     fn step(&self, facts: Facts<'_>) -> StepRow {
@@ -397,6 +312,44 @@ mod tests {
         assert_eq!(view.steps[0].verdict, Verdict::Accepted);
         assert_eq!(view.steps[0].tokens.prompt_tokens, 10);
         assert!((view.steps[1].change.unwrap() + 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_evaluation_is_a_row_of_its_own() {
+        let mut view = RunView::new("e");
+        assert_eq!(view.evaluation, None);
+        let usage = skillopt_core::job::Usage {
+            calls: 3,
+            ..Default::default()
+        };
+        view.apply(&Event::evaluated("test", (0.5, 0.75), 3, usage));
+        view.stands("running", None);
+        let row = view.evaluation.unwrap();
+        assert_eq!((row.hard, row.n), (Some(0.5), Some(3)));
+        assert_eq!(row.state, "evaluated");
+        assert_eq!(row.tokens.unwrap().calls, 3);
+        assert_eq!(view.run.val_items, None);
+    }
+
+    #[test]
+    fn a_run_stands_where_its_program_left_it() {
+        for (events, state, want) in [
+            (vec![], "stopped", ("stopped", Some(7))),
+            (
+                vec![event("baseline", json!({"score": 0.5}))],
+                "paused (provider)",
+                ("paused (provider)", None),
+            ),
+            (
+                vec![event("ended", json!({"state": "no_improvement"}))],
+                "running",
+                ("no improvement", Some(7)),
+            ),
+        ] {
+            let mut view = RunView::of("r", &events);
+            view.stands(state, Some(7));
+            assert_eq!((view.run.state.as_str(), view.run.baseline_in), want);
+        }
     }
 
     #[test]

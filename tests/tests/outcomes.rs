@@ -55,7 +55,7 @@ fn paused(world: &World, out: &str, ended: Ended, words: &[&str]) {
         .says(&["paused", "go on with", "skillopt train"])
         .says(words);
     let status = world.status(out);
-    assert!(status.starts_with("paused: "), "{status}");
+    assert!(status.starts_with("paused ("), "{status}");
     if world.path("whole").exists() {
         rows_are_real(&rows(&world.path(out)), &world.path("whole"));
     }
@@ -280,7 +280,7 @@ fn an_interrupt_drains_and_the_same_command_goes_on() {
             .code(130)
             .says(&["interrupted", "go on with", "skillopt train"]);
         assert!(
-            world.status(&out).starts_with("interrupted"),
+            world.status(&out).starts_with("paused (by hand)"),
             "{}",
             world.status(&out)
         );

@@ -1,11 +1,14 @@
 //! `skillopt eval`: one rollout of a skill, no optimizer.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::json;
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
+use skillopt_coordinator::events::Event;
 use skillopt_coordinator::jobs::{Jobs as _, RolloutAsk, Urgency};
+use skillopt_coordinator::log::Log;
 use skillopt_coordinator::prepare::{PrepareError, Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, share};
 use skillopt_coordinator::sample::Sample;
@@ -19,7 +22,7 @@ use crate::args::{EvalArgs, Split};
 use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::local::{self, Local};
+use crate::local::Local;
 use crate::output::progress::Reporter;
 use crate::output::words::{amount, count, plural};
 use crate::output::{Out, Tone};
@@ -150,9 +153,17 @@ fn evaluate(
     let local = Local::open(config, prepared)?;
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
-    let session = local.session(config, prepared, &shutdown, &reporter.watcher());
+    let session = local.session(config, prepared, &shutdown, &reporter);
+    let log = Log::new(
+        Arc::clone(&local.store),
+        prepared.common.run.clone(),
+        reporter.watcher(),
+    );
+    local
+        .write_status("running", None, &reporter)
+        .map_err(Failure::from)?;
     let timings = Timings::default();
-    let work = local.with_worker(&shutdown, async {
+    let work = local.with_worker(&shutdown, &reporter, async {
         preflight(config, prepared, items.len() as u64, out);
         let blobs = prepared.blobs.clone();
         local
@@ -170,27 +181,22 @@ fn evaluate(
         };
         let stage = session.rollouts(ask).await?;
         session.close()?;
+        let event = Event::evaluated(
+            args.split.word(),
+            stage.score(),
+            stage.rolled.len(),
+            stage.usage,
+        );
+        log.commit(event).await?;
         Ok(stage)
     });
     let outcome = process::block_on(&shutdown, told(out), work)?;
     reporter.finish();
+    let told = local.write_outcome(&outcome, |_| "evaluated", &reporter);
+    // What stopped it is said first, even if it cannot be written down.
+    let stage = outcome.map_err(|halt| stopped(halt, &RunRow::default(), command))?;
+    told?;
     local.folder.json("timings.json", &timings.to_json())?;
-    let (state, cause) = match &outcome {
-        Ok(_) => ("evaluated", None),
-        Err(halt) => (local::word(halt), Some(halt.to_string())),
-    };
-    local::write_status(&local.folder, &config.store, state, cause.as_deref())?;
-    let stage = outcome.map_err(|halt| {
-        let failure = stopped(halt, &RunRow::default(), command);
-        let is_over = failure.hint.is_none();
-        if is_over {
-            failure
-        } else {
-            failure.hint(format!(
-                "all answers so far are kept; go on with `{command}`"
-            ))
-        }
-    })?;
     let (hard, soft) = stage.score();
     let summary = json!({
         "skill": args.skill,

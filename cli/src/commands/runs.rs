@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use skillopt_coordinator::read_model::{RunRow, points, share};
+use skillopt_coordinator::read_model::{EvaluationRow, RunRow, points, share};
 
 use crate::args::RunsArgs;
 use crate::exit::Exit;
@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::found::{Found, is_run};
 use crate::output::Out;
 use crate::output::table::table;
+use crate::output::words::number;
 
 /// Folders below folders that are looked into.
 const DEPTH_MAX: usize = 4;
@@ -29,15 +30,15 @@ pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
     collect(&args.dir, DEPTH_MAX, &mut dirs);
     let head = ["run", "state", "steps", "initial", "best", "test", "lift"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let head = ["evaluation", "state", "split", "items", "exact", "partial"];
+    let mut evaluations = vec![head.map(str::to_owned).to_vec()];
     for dir in &dirs {
         match Found::read(dir, None) {
-            Ok(found) if out.json => {
-                out.object(
-                    "run",
-                    json!({"dir": dir, "run": found.view.run, "cause": found.cause}),
-                );
-            }
-            Ok(found) => rows.push(row(dir, &found.view.run)),
+            Ok(found) if out.json => tell(dir, &found, out),
+            Ok(found) => match &found.view.evaluation {
+                Some(evaluation) => evaluations.push(evaluation_row(dir, evaluation)),
+                None => rows.push(row(dir, &found.view.run)),
+            },
             // One damaged run must not hide the others.
             Err(failure) => {
                 let why = failure
@@ -56,10 +57,30 @@ pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
         out.chat(format!("no runs below `{}`", args.dir.display()));
         return Ok(Exit::Done);
     }
-    for line in table(&rows) {
-        out.line(line);
+    let with_rows = [rows, evaluations].into_iter().filter(|t| t.len() > 1);
+    for (i, rows) in with_rows.enumerate() {
+        if i > 0 {
+            out.line("");
+        }
+        for line in table(&rows) {
+            out.line(line);
+        }
     }
     Ok(Exit::Done)
+}
+
+fn tell(dir: &Path, found: &Found, out: &Out) {
+    let notice = &found.notice;
+    match &found.view.evaluation {
+        Some(row) => out.object(
+            "evaluation",
+            json!({"dir": dir, "evaluation": row, "notice": notice}),
+        ),
+        None => out.object(
+            "run",
+            json!({"dir": dir, "run": found.view.run, "notice": notice}),
+        ),
+    }
 }
 
 fn collect(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) {
@@ -93,11 +114,22 @@ fn row(dir: &Path, run: &RunRow) -> Vec<String> {
     vec![
         dir.display().to_string(),
         run.state.clone(),
-        format!("{} of {}", run.steps_done, run.steps_total),
+        format!("{} of {}", run.steps_done, number(run.steps_total)),
         share(run.baseline),
         share(run.best),
         share(run.test.best),
         run.lift
             .map_or_else(|| "—".to_owned(), |lift| points(lift.mean)),
+    ]
+}
+
+fn evaluation_row(dir: &Path, row: &EvaluationRow) -> Vec<String> {
+    vec![
+        dir.display().to_string(),
+        row.state.clone(),
+        row.split.clone(),
+        number(row.n),
+        share(row.hard),
+        share(row.soft),
     ]
 }

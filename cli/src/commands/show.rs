@@ -3,19 +3,22 @@
 use std::path::Path;
 
 use serde_json::json;
-use skillopt_config::suggest;
-use skillopt_coordinator::read_model::{StepRow, Verdict, headline, points, share};
+use skillopt_coordinator::read_model::{
+    EvaluationRow, Headline, RunView, StepRow, TokenRow, Verdict, evaluation_headline, headline,
+    points, share,
+};
 
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::found::{Found, text_file};
+use crate::found::{Found, Notice, text_file};
 use crate::output::diff::diff;
 use crate::output::table::table;
-use crate::output::words::{amount, plural};
+use crate::output::words::{amount, number, plural};
 use crate::output::{Out, Paint, Tone};
+use crate::process;
 
-use super::train::{counts, scores};
+use super::train::{counts, kept, scores};
 
 pub(crate) fn run(args: &ShowArgs, out: &Out) -> Result<Exit, Failure> {
     let found = Found::read(&args.run, None)?;
@@ -27,20 +30,26 @@ pub(crate) fn run(args: &ShowArgs, out: &Out) -> Result<Exit, Failure> {
 }
 
 fn show_run(found: &Found, out: &Out) -> Result<(), Failure> {
+    if let Some(row) = &found.view.evaluation {
+        show_evaluation(found, row, out);
+        return Ok(());
+    }
     let run = &found.view.run;
-    let lines = headline(run);
+    let failed = found.notice.as_ref().filter(|n| n.state == "failed");
+    let lines = failed.map_or_else(|| headline(run), failure_lines);
     if out.json {
         out.object(
             "run",
-            json!({"headline": lines, "run": run, "cause": found.cause}),
+            json!({"headline": lines, "run": run, "notice": found.notice}),
         );
         for row in &found.view.steps {
             out.object("step", json!(row));
         }
         return Ok(());
     }
-    if let Some(cause) = &found.cause {
-        out.line(out.paint.of(Tone::Warn, cause));
+    if let (Some(notice), None) = (&found.notice, failed) {
+        let kept = kept(run);
+        show_notice(notice, &kept, out);
     }
     out.line(format!(
         "{}   {}",
@@ -54,9 +63,11 @@ fn show_run(found: &Found, out: &Out) -> Result<(), Failure> {
     }
     out.line("");
     out.line(counts(run));
-    out.line("");
-    for line in table(&rows(&found.view.steps)) {
-        out.line(line);
+    if !found.view.steps.is_empty() {
+        out.line("");
+        for line in table(&rows(&found.view.steps)) {
+            out.line(line);
+        }
     }
     if let Some(best) = run.best_step.filter(|step| *step > 0) {
         out.line("");
@@ -69,6 +80,79 @@ fn show_run(found: &Found, out: &Out) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The headline of a run that can never go on.
+fn failure_lines(notice: &Notice) -> Headline {
+    let cause = notice.cause.as_deref().unwrap_or("nobody wrote down why");
+    let fix = notice.fix.as_deref();
+    Headline {
+        first: format!("Stopped: {}.", cause.trim_end_matches('.')),
+        second: fix
+            .unwrap_or("Put that right, then start a new run with another --out.")
+            .to_owned(),
+    }
+}
+
+/// Shows why a run is not going on, what is kept, and what helps.
+fn show_notice(notice: &Notice, kept: &str, out: &Out) {
+    let mut first = out.paint.of(Tone::Warn, &notice.state);
+    if let Some(ms) = notice.at_unix_ms {
+        first.push_str(&format!(", {}", process::date(ms)));
+    }
+    match &notice.cause {
+        // A person knows why.
+        Some(cause) if cause != "interrupted" => first.push_str(&format!(": {cause}")),
+        None if notice.state == "stopped" => first.push_str(": its process is gone"),
+        _ => {}
+    }
+    out.line(first);
+    out.line(if notice.can_go_on() {
+        format!("kept: {kept}; the same command goes on from here")
+    } else {
+        format!("kept: {kept}")
+    });
+    if let Some(fix) = &notice.fix {
+        out.line(format!("{}: {fix}", out.paint.of(Tone::Name, "fix")));
+    }
+    out.line("");
+}
+
+fn show_evaluation(found: &Found, row: &EvaluationRow, out: &Out) {
+    let lines = evaluation_headline(row);
+    if out.json {
+        out.object(
+            "evaluation",
+            json!({"headline": lines, "evaluation": row, "notice": found.notice}),
+        );
+        return;
+    }
+    if let Some(notice) = &found.notice {
+        show_notice(notice, "all answers so far", out);
+    }
+    out.line(format!(
+        "{}   {}",
+        out.paint.of(Tone::Strong, &lines.first),
+        row.state
+    ));
+    out.line(&lines.second);
+    out.line(match row.tokens {
+        Some(tokens) => spent(tokens),
+        None => "calls and tokens: —".to_owned(),
+    });
+}
+
+/// Says what a step or an evaluation cost; no calls means that nobody counted.
+fn spent(tokens: TokenRow) -> String {
+    match tokens.calls {
+        0 => "calls and tokens: —".to_owned(),
+        calls => format!(
+            "{}, {} tokens sent, {} received",
+            plural(calls, "call"),
+            amount(tokens.prompt_tokens),
+            amount(tokens.completion_tokens)
+        ),
+    }
 }
 
 fn rows(steps: &[StepRow]) -> Vec<Vec<String>> {
@@ -104,22 +188,7 @@ fn show_step(found: &Found, step: u64, out: &Out) -> Result<(), Failure> {
     let of_step = |row: &&StepRow| row.step == step;
     let rows: Vec<&StepRow> = found.view.steps.iter().filter(of_step).collect();
     let Some(row) = rows.iter().find(|row| !row.slow) else {
-        let known: Vec<String> = found
-            .view
-            .steps
-            .iter()
-            .map(|r| r.step.to_string())
-            .collect();
-        let failure = Failure::usage(format!(
-            "step {step} is not there; {} of {} are done",
-            found.view.run.steps_done,
-            plural(found.view.run.steps_total, "step")
-        ));
-        let near = suggest::nearest(&step.to_string(), known.iter().map(String::as_str));
-        return Err(match near {
-            Some(near) => failure.hint(format!("did you mean `--step {near}`?")),
-            None => failure,
-        });
+        return Err(no_step(&found.view, step));
     };
     let edits = step_changes(found, row)?;
     if out.json {
@@ -137,7 +206,7 @@ fn show_step(found: &Found, step: u64, out: &Out) -> Result<(), Failure> {
     };
     out.line(format!(
         "step {step} of {}, epoch {}: {}",
-        found.view.run.steps_total,
+        number(found.view.run.steps_total),
         row.epoch,
         out.paint.of(tone, &verdict)
     ));
@@ -152,15 +221,7 @@ fn show_step(found: &Found, step: u64, out: &Out) -> Result<(), Failure> {
         plural(row.patches.unwrap_or(0), "proposal"),
         plural(row.edits.unwrap_or(0), "edit")
     ));
-    out.line(match row.tokens.calls {
-        0 => "calls and tokens: —".to_owned(),
-        calls => format!(
-            "{}, {} tokens sent, {} received",
-            plural(calls, "call"),
-            amount(row.tokens.prompt_tokens),
-            amount(row.tokens.completion_tokens)
-        ),
-    });
+    out.line(spent(row.tokens));
     for line in edits(out.paint) {
         out.line(line);
     }
@@ -174,6 +235,25 @@ fn show_step(found: &Found, step: u64, out: &Out) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+fn no_step(view: &RunView, step: u64) -> Failure {
+    if view.evaluation.is_some() {
+        return Failure::usage("this is an evaluation, which has no steps");
+    }
+    let (done, total) = (view.run.steps_done, view.run.steps_total);
+    let failure = Failure::usage(format!(
+        "step {step} is not there; {done} of {} steps are done",
+        number(total)
+    ));
+    match (total, done) {
+        (Some(total), _) if step > total => failure.hint(format!(
+            "the run has {}; the last one is `--step {done}`",
+            plural(total, "step")
+        )),
+        (_, 0) => failure,
+        _ => failure.hint(format!("`--step` takes 1 to {done} now")),
+    }
 }
 
 /// What the step's candidate changed; a refused one is shown too.

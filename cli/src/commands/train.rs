@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::local::{self, Local};
 use crate::output::progress::Reporter;
 use crate::output::table::table;
-use crate::output::words::{amount, count};
+use crate::output::words::{amount, count, number};
 use crate::output::{Out, Tone};
 use crate::place::place;
 use crate::preflight::Preflight;
@@ -90,13 +90,12 @@ pub(crate) fn train(
     let local = Local::open(config, prepared)?;
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
-    let watcher = reporter.watcher();
     let work = async {
         // Said when Ctrl-C is heard already.
         preflight(config, prepared, out);
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(beside);
-        let outcome = local::run_training(&local, config, prepared, &shutdown, &watcher).await;
+        let outcome = local::run_training(&local, config, prepared, &shutdown, &reporter).await;
         tasks.shutdown().await;
         outcome
     };
@@ -141,13 +140,18 @@ pub(crate) fn told(out: &Out) -> impl Fn(u32) + Send + Sync + 'static {
 
 /// Tells why a run stopped, what is kept, and how to go on.
 pub(crate) fn stopped(halt: Halt, run: &RunRow, command: &str) -> Failure {
-    let kept = format!(
-        "{} of {} steps and all answers so far are kept; go on with `{command}`",
-        run.steps_done, run.steps_total
-    );
+    let kept = format!("{} are kept; go on with `{command}`", kept(run));
     match &halt {
         Halt::Failed(_) | Halt::NotStored => Failure::from(halt),
         Halt::Paused(..) | Halt::Interrupted => Failure::from(halt).hint(kept),
+    }
+}
+
+/// Says what there is of a run that is not over.
+pub(crate) fn kept(run: &RunRow) -> String {
+    match run.steps_total {
+        Some(total) => format!("{} of {total} steps and all answers so far", run.steps_done),
+        None => "all answers so far".to_owned(),
     }
 }
 
@@ -222,6 +226,9 @@ pub(crate) fn counts(run: &RunRow) -> String {
     };
     format!(
         "{taken} {}   ✕ refused {}   – skipped {}   of {} steps",
-        run.accepted, run.refused, run.skipped, run.steps_total
+        run.accepted,
+        run.refused,
+        run.skipped,
+        number(run.steps_total)
     )
 }

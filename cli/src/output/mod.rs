@@ -179,6 +179,9 @@ impl Out {
                 self.note(format!("  --> {place}"));
             }
         }
+        if let Some(fix) = &failure.fix {
+            self.note(format!("{}: {fix}", paint.of(Tone::Name, "fix")));
+        }
         if let Some(hint) = &failure.hint {
             self.note(format!("{}: {hint}", paint.of(Tone::Name, "hint")));
         }

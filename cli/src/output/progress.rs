@@ -9,10 +9,13 @@ use skillopt_coordinator::progress::{Progress, Watcher};
 use skillopt_coordinator::read_model::{RunView, StepRow, Verdict, points, share};
 use skillopt_runtime::Shutdown;
 
+use super::words::{number, plural};
 use super::{Out, Tone};
 
 /// Stages below this size are told of only when they are done.
 const LONG_STAGE: usize = 200;
+/// Folder of the first measurement.
+const BASELINE: &str = "selection_eval_baseline";
 
 /// Tells what a run does, and keeps its rows.
 #[derive(Clone)]
@@ -69,6 +72,24 @@ impl Reporter {
         self.state().view.clone()
     }
 
+    /// Returns how many rollouts of the initial skill on the val split are in, while it is
+    /// measured.
+    pub(crate) fn baseline_in(&self) -> Option<u64> {
+        self.state().view.run.baseline_in
+    }
+
+    /// Tells that `n` calls failed and wait to be tried again.
+    pub(crate) fn retrying(&self, n: usize) {
+        if self.0.out.json {
+            self.0.out.object("retrying", json!({"calls": n}));
+        } else {
+            let calls = plural(n as u64, "call");
+            self.line(&format!(
+                "{calls} failed and will be tried again; the run pauses if that does not help"
+            ));
+        }
+    }
+
     /// Takes the bars away.
     pub(crate) fn finish(&self) {
         let mut state = self.state();
@@ -104,6 +125,11 @@ impl Reporter {
 
     fn rolled(&self, name: &str, n: usize, of: usize) {
         let mut state = self.state();
+        if name == BASELINE {
+            let is_in = state.view.run.baseline_in.get_or_insert(0);
+            // A stage that is made anew is counted once.
+            *is_in = (*is_in + n as u64).min(of as u64);
+        }
         let stage = state.stages.entry(name.to_owned()).or_default();
         stage.done += n;
         let done = stage.done;
@@ -141,8 +167,8 @@ impl Reporter {
         let run = state.view.run.clone();
         if let Some(bars) = &self.0.bars {
             let steps = state.steps.get_or_insert_with(|| {
-                let total = usize::try_from(run.steps_total).unwrap_or(usize::MAX);
-                bars.add(bar("steps", total))
+                let total = run.steps_total.and_then(|n| usize::try_from(n).ok());
+                bars.add(bar("steps", total.unwrap_or(0)))
             });
             steps.set_position(run.steps_done);
         }
@@ -176,7 +202,7 @@ impl Reporter {
 }
 
 /// One line about a finished step.
-fn step_line(row: &StepRow, of: u64, out: &Out) -> String {
+fn step_line(row: &StepRow, of: Option<u64>, out: &Out) -> String {
     let tone = match row.verdict {
         Verdict::Accepted => Tone::Good,
         Verdict::Refused => Tone::Bad,
@@ -186,7 +212,7 @@ fn step_line(row: &StepRow, of: u64, out: &Out) -> String {
     let name = if row.slow {
         format!("epoch {} slow update", row.epoch)
     } else {
-        format!("step {}/{of}", row.step)
+        format!("step {}/{}", row.step, number(of))
     };
     let verdict = format!("{} {}", row.verdict.mark(), row.verdict.word());
     let change = row
@@ -202,7 +228,7 @@ fn step_line(row: &StepRow, of: u64, out: &Out) -> String {
 /// Says what a stage's folder means.
 fn stage_words(folder: &str) -> String {
     match folder {
-        "selection_eval_baseline" => "val split, initial skill".to_owned(),
+        BASELINE => "val split, initial skill".to_owned(),
         "test_eval_baseline" => "test split, initial skill".to_owned(),
         "test_eval" => "test split, best skill".to_owned(),
         "test_eval_final" => "test split, last skill".to_owned(),

@@ -27,6 +27,11 @@ pub(crate) fn amount(n: u64) -> String {
     }
 }
 
+/// Writes a count, `—` if there is none.
+pub(crate) fn number(n: Option<u64>) -> String {
+    n.map_or_else(|| "—".to_owned(), count)
+}
+
 /// Writes `1 step`, `2 steps`.
 pub(crate) fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })

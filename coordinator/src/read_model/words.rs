@@ -2,7 +2,18 @@
 
 use serde::Serialize;
 
-use super::{RunRow, StepRow};
+use super::{EvaluationRow, RunRow, StepRow};
+
+/// The states that are ends.
+const OVER: &[&str] = &[
+    "improved",
+    "no improvement",
+    "cannot judge",
+    "worse at the end",
+    "cancelled",
+    "failed",
+    "evaluated",
+];
 
 /// What became of a step's proposal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -127,23 +138,60 @@ pub struct Headline {
 /// Says in two sentences what a run came to, or where it is.
 #[must_use]
 pub fn headline(run: &RunRow) -> Headline {
+    // A pause does not change what is known.
     let (first, second) = match run.state.as_str() {
-        _ if run.baseline.is_none() => (
-            "Measuring the starting skill.".to_owned(),
-            format!("{} validation rollouts are wanted.", run.val_items),
-        ),
+        _ if run.baseline.is_none() => ("Measuring the starting skill.".to_owned(), baseline(run)),
         "no improvement" => nothing_found(run),
         _ if !run.gate => gate_off(run),
-        "running" => (
+        state if is_over(state) => finished(run),
+        _ => (
             lift_so_far(run),
             format!(
                 "{} of {} steps; single measurements, the test split stays sealed.",
-                run.steps_done, run.steps_total
+                run.steps_done,
+                whole(run.steps_total)
             ),
         ),
-        _ => finished(run),
     };
     Headline { first, second }
+}
+
+/// Says in two sentences what an evaluation came to, or where it is.
+#[must_use]
+pub fn evaluation_headline(row: &EvaluationRow) -> Headline {
+    let of = match row.split.as_str() {
+        "all" => "all splits".to_owned(),
+        split => format!("the {split} split"),
+    };
+    if row.hard.is_none() {
+        return Headline {
+            first: format!("Measuring the skill on {of}."),
+            second: "There is no score yet.".to_owned(),
+        };
+    }
+    Headline {
+        first: format!("{} exact on {of}.", share(row.hard)),
+        second: format!("{} partial; {} items.", share(row.soft), whole(row.n)),
+    }
+}
+
+/// Returns whether a run's state is an end: nothing more comes.
+#[must_use]
+pub fn is_over(state: &str) -> bool {
+    OVER.contains(&state)
+}
+
+fn baseline(run: &RunRow) -> String {
+    format!(
+        "{} of {} validation rollouts are in.",
+        whole(run.baseline_in),
+        whole(run.val_items)
+    )
+}
+
+/// Writes a number, `—` if there is none.
+fn whole(n: Option<u64>) -> String {
+    n.map_or_else(|| "—".to_owned(), |n| n.to_string())
 }
 
 fn gain(run: &RunRow) -> f64 {
@@ -181,7 +229,7 @@ fn finished(run: &RunRow) -> (String, String) {
             lift_so_far(run),
             format!(
                 "Single measurements on {} validation items, uncorrected for the choice among {}.",
-                run.val_items,
+                whole(run.val_items),
                 steps(run.steps_done)
             ),
         );
@@ -238,8 +286,8 @@ mod tests {
             baseline: Some(0.5),
             kept: Some(best),
             best: Some(best),
-            val_items: 100,
-            steps_total: 4,
+            val_items: Some(100),
+            steps_total: Some(4),
             steps_done: 4,
             accepted: 1,
             refused: 2,
@@ -289,10 +337,50 @@ mod tests {
             (
                 RunRow::default(),
                 "Measuring the starting skill.",
-                "0 validation rollouts are wanted.",
+                "— of — validation rollouts are in.",
+            ),
+            (
+                RunRow {
+                    baseline_in: Some(0),
+                    val_items: Some(12),
+                    ..RunRow::default()
+                },
+                "Measuring the starting skill.",
+                "0 of 12 validation rollouts are in.",
+            ),
+            (
+                run("paused (by hand)", 0.594, None),
+                "9.4 points higher, not certified.",
+                "4 of 4 steps; single measurements, the test split stays sealed.",
             ),
         ] {
             let seen = headline(&run);
+            assert_eq!((seen.first.as_str(), seen.second.as_str()), (first, second));
+        }
+    }
+
+    #[test]
+    fn headlines_of_evaluations() {
+        let row = |split: &str, hard| EvaluationRow {
+            split: split.to_owned(),
+            hard,
+            soft: hard,
+            n: Some(12),
+            ..EvaluationRow::default()
+        };
+        for (row, first, second) in [
+            (
+                row("test", Some(0.5)),
+                "50.0% exact on the test split.",
+                "50.0% partial; 12 items.",
+            ),
+            (
+                row("all", None),
+                "Measuring the skill on all splits.",
+                "There is no score yet.",
+            ),
+        ] {
+            let seen = evaluation_headline(&row);
             assert_eq!((seen.first.as_str(), seen.second.as_str()), (first, second));
         }
     }

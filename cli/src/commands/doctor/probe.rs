@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use skillopt_backends::{CallError, ChatModel, ChatRequest, Message, Role};
 use skillopt_core::job::{Profile, Schema};
 
+use crate::advice;
+
 /// Limit of one call.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Tokens that the answer may have; models that think need some before the first word.
@@ -75,15 +77,5 @@ fn request(profile: &Profile, system: &str, user: &str, schema: Option<Schema>) 
 
 /// Says what a person can do about a failed call.
 pub(super) fn advice(error: &CallError) -> &'static str {
-    match error {
-        CallError::Unauthorized { .. } => {
-            "set the key in the environment, such as OPENAI_COMPATIBLE_API_KEY"
-        }
-        CallError::Connection { .. } | CallError::Timeout { .. } => {
-            "check the address (OPENAI_COMPATIBLE_BASE_URL) and whether the server is up"
-        }
-        CallError::Misconfigured { .. } => "check the address and the model's name",
-        CallError::Throttled { .. } => "wait, or use fewer slots",
-        _ => "try again; if it stays so, ask the provider",
-    }
+    advice::advice(&error.to_string()).unwrap_or("try again; if it stays so, ask the provider")
 }
