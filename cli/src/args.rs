@@ -236,6 +236,9 @@ pub(crate) struct DataArgs {
     /// Draw the items with this seed
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(crate) seed: u64,
+    /// Overwrite items that are not made up
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]

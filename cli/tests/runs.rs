@@ -434,3 +434,19 @@ fn a_backend_that_changes_nothing_is_warned_of() {
         assert_eq!((seen.code, is_warned), (0, want), "{args}: {seen:?}");
     }
 }
+
+#[test]
+fn made_up_data_replaces_only_made_up_data() {
+    let place = Place::with_data();
+    let again = "sim data data --train 16 --val 12 --test 20";
+    let before = place.read("data/val/items.json");
+    assert_eq!(place.run(again).code, 0);
+    assert_eq!(place.read("data/val/items.json"), before);
+    let mine = "[{\"id\": \"mine\"}]";
+    place.write("data/val/items.json", mine);
+    let refused = place.run(again);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert_eq!(place.read("data/val/items.json"), mine);
+    assert_eq!(place.run(&format!("{again} --force")).code, 0);
+    assert_eq!(place.read("data/val/items.json"), before);
+}

@@ -1,8 +1,9 @@
 //! `skillopt sim`: the simulated model as a server, and its data.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use skillopt_runtime::Shutdown;
 use skillopt_sim::server;
 use skillopt_sim::{Settings, SimulatedModel, Sizes, generate};
@@ -46,6 +47,9 @@ pub(crate) fn data(args: &DataArgs, out: &Out) -> Result<Exit, Failure> {
         val: args.val,
         test: args.test,
     };
+    if !args.force {
+        check_overwritten(&args.dir)?;
+    }
     generate(&args.dir, args.seed, sizes)?;
     if out.json {
         out.object(
@@ -62,4 +66,28 @@ pub(crate) fn data(args: &DataArgs, out: &Out) -> Result<Exit, Failure> {
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Refuses to overwrite items that somebody else made. Ours are named `SPLIT-NUMBER`.
+fn check_overwritten(dir: &Path) -> Result<(), Failure> {
+    for split in ["train", "val", "test"] {
+        let path = dir.join(split).join("items.json");
+        if !path.exists() {
+            continue;
+        }
+        let items: Option<Vec<Value>> = serde_json::from_slice(&std::fs::read(&path)?).ok();
+        let is_ours = |item: &Value| {
+            let id = item.get("id").and_then(Value::as_str);
+            let number = id.and_then(|id| id.strip_prefix(split)?.strip_prefix('-'));
+            number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+        };
+        if !items.is_some_and(|items| items.iter().all(is_ours)) {
+            return Err(Failure::usage(format!(
+                "`{}` holds items that are not made up",
+                path.display()
+            ))
+            .hint("choose another folder, or overwrite them with --force"));
+        }
+    }
+    Ok(())
 }
