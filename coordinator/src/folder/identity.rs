@@ -84,7 +84,7 @@ impl RunFolder {
                 });
             }
             if known.run != run {
-                let difference = "its data or its first skill differ".to_owned();
+                let difference = "its data, its first skill or its prompts differ".to_owned();
                 return Err(ClaimError::Other {
                     path: root.to_owned(),
                     difference,
