@@ -14,10 +14,7 @@ use skillopt_runtime::files;
 
 use crate::advice::advice;
 use crate::failure::Failure;
-use crate::status::Status;
-
-/// Largest file of a run that is read whole, in bytes.
-pub(crate) const FILE_MAX: u64 = 64 << 20;
+use crate::status::{FILE_MAX, Status};
 
 /// Why a run is not going on (dashboard spec, chapter 4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

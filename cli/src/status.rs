@@ -7,7 +7,8 @@ use skillopt_core::job::FailureClass;
 use skillopt_runtime::clock::unix_ms;
 use skillopt_runtime::files::{self, FileError};
 
-use crate::found::FILE_MAX;
+/// Largest file of a run that is read whole, in bytes.
+pub(crate) const FILE_MAX: u64 = 64 << 20;
 
 /// Name of the file in a run's private folder.
 const FILE: &str = "status.json";

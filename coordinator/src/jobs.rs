@@ -19,6 +19,8 @@ pub enum Urgency {
     /// Nobody waits for it yet, and nobody may look at it: its folder is not shown before
     /// [`Jobs::reveal`].
     Background,
+    /// A later decision needs it: it fills slots that the next one leaves idle.
+    Soon,
     /// The next decision needs it.
     Next,
 }

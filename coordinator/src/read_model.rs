@@ -4,6 +4,7 @@
 //! chapters 3 and 4). Nothing in here reads a file or a clock. Start at [`RunView`].
 
 mod rows;
+mod verdict;
 mod words;
 
 use serde::Serialize;
@@ -12,7 +13,8 @@ use serde_json::{Map, Value};
 use crate::events::Event;
 
 pub use rows::{EvaluationRow, LiftRow, RunRow, StepRow, TestRow, TokenRow};
-pub use words::{Headline, Verdict, evaluation_headline, headline, is_over, points, share};
+pub use verdict::Verdict;
+pub use words::{Headline, evaluation_headline, headline, is_over, points, share};
 
 /// All rows of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

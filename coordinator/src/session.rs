@@ -168,6 +168,7 @@ impl Session {
             lane: self.common.lane.clone(),
             priority: match urgency {
                 Urgency::Next => Priority::NORMAL,
+                Urgency::Soon => Priority::new(3),
                 Urgency::Background => Priority::new(1),
             },
             run: self.common.run.clone(),
@@ -405,7 +406,7 @@ impl Jobs for Session {
         if !writer.is_done() {
             let rows = Page::Rows(writer, lines);
             match ask.urgency {
-                Urgency::Next => self.scribe.write(rows).await?,
+                Urgency::Next | Urgency::Soon => self.scribe.write(rows).await?,
                 Urgency::Background => {
                     lock(&self.sealed).insert(ask.stage.to_owned(), rows);
                 }

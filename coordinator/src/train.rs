@@ -250,14 +250,14 @@ impl<'a, J: Jobs> Run<'a, J> {
             // The first proposal does not need the baseline, only its gate does.
             let tokens = Tokens::default();
             let measured = std::collections::BTreeMap::new();
-            let (score, proposal) = try_join(
+            let (proposal, score) = try_join(
+                self.propose(state, at, batches),
                 self.measure(
                     &measured,
                     &self.plan.initial,
                     "selection_eval_baseline",
                     &tokens,
                 ),
-                self.propose(state, at, batches),
             )
             .await?;
             state.tokens.join(&tokens);

@@ -23,11 +23,12 @@ use crate::args::ReplayArgs;
 use crate::config_args::resolve;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::found::{FILE_MAX, Found};
+use crate::found::Found;
 use crate::local;
 use crate::output::words::plural;
 use crate::output::{Out, Tone};
 use crate::process;
+use crate::status::FILE_MAX;
 
 /// Sizes that `config.json` shows, but nobody sets.
 const DERIVED: &[&str] = &["batches_per_epoch", "total_steps", "samples_per_epoch"];

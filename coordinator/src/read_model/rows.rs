@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::words::Verdict;
+use super::verdict::Verdict;
 
 /// A run as one row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

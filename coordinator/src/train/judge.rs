@@ -35,6 +35,12 @@ impl<J: Jobs> Run<'_, J> {
             return Ok(*score);
         }
         let items = self.val_items();
+        // The first measurement is the baseline, which only the first gate waits for.
+        let urgency = if measured.is_empty() {
+            Urgency::Soon
+        } else {
+            Urgency::Next
+        };
         let stage = self
             .jobs
             .rollouts(RolloutAsk {
@@ -43,7 +49,7 @@ impl<J: Jobs> Run<'_, J> {
                 items: &items,
                 repeats: &[],
                 keep_records: false,
-                urgency: Urgency::Next,
+                urgency,
             })
             .await?;
         tokens.add("rollout", stage.usage);

@@ -58,18 +58,18 @@ fn the_folder_of_another_run_is_left_alone() {
         (
             &["--set", "train.seed=1"][..],
             "train.seed=2",
-            "`seed` is 1 there, 2 here",
+            "`train.seed` is 1 there, 2 here",
         ),
         (
             &["--set", "train.seed=1"],
             "optimizer.learning_rate=3",
-            "`edit_budget` is 4 there, 3 here",
+            "`optimizer.learning_rate` is 4 there, 3 here",
         ),
-        (&ratio, "env.split_ratio=2:1:2", "`split_ratio` is"),
+        (&ratio, "env.split_ratio=2:1:2", "`env.split_ratio` is"),
         (
             &ratio,
             "env.split_seed=7",
-            "`split_seed` is 42 there, 7 here",
+            "`env.split_seed` is 42 there, 7 here",
         ),
     ] {
         let (world, sim) = (World::new(), Sim::start(&[]));
@@ -216,7 +216,7 @@ fn a_full_disk_pauses_the_run_and_room_lets_it_go_on() {
         ended.stdout,
         ended.stderr
     );
-    let words = ["full", "No space left", "too large"];
+    let words = ["no space left", "No space left", "too large"];
     assert!(
         words.iter().any(|w| ended.stderr.contains(w)),
         "{}",
