@@ -110,7 +110,7 @@ impl Found {
             None if status.store.is_empty() => folder.store(),
             None => PathBuf::from(&status.store),
         };
-        let events = log(&store, &run)?;
+        let events = log(&store, &RunId::new(&folder.log_name(run.as_str())?))?;
         let mut view = RunView::of(run.as_str(), &events);
         if is_evaluation && view.evaluation.is_none() {
             view.evaluation = Some(EvaluationRow {

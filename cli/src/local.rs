@@ -15,7 +15,7 @@ use skillopt_coordinator::session::{Common, Session, Source};
 use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::{Ending, train};
 use skillopt_queue::queue::Limits;
-use skillopt_queue::{EmbeddedQueue, Queue, SqliteStore, Store, SystemClock, sqlite};
+use skillopt_queue::{EmbeddedQueue, Queue, RunId, SqliteStore, Store, SystemClock, sqlite};
 use skillopt_runtime::Shutdown;
 use skillopt_runtime::files;
 use skillopt_worker::{Settings, Worker};
@@ -169,6 +169,23 @@ impl Local {
         }
     }
 
+    /// Opens the run's log.
+    ///
+    /// # Errors
+    /// The folder's mark cannot be read.
+    pub(crate) fn log(
+        &self,
+        prepared: &Prepared,
+        reporter: &Reporter,
+    ) -> Result<Log, files::FileError> {
+        let name = self.folder.log_name(prepared.common.run.as_str())?;
+        Ok(Log::new(
+            Arc::clone(&self.store),
+            RunId::new(&name),
+            reporter.watcher(),
+        ))
+    }
+
     /// Runs `work` beside the worker, then lets the worker finish what is under way.
     pub(crate) async fn with_worker<T>(
         &self,
@@ -220,11 +237,7 @@ pub(crate) async fn run_training(
     reporter: &Reporter,
 ) -> Result<Ending, Halt> {
     let session = local.session(config, prepared, shutdown, reporter);
-    let log = Log::new(
-        Arc::clone(&local.store),
-        prepared.common.run.clone(),
-        reporter.watcher(),
-    );
+    let log = local.log(prepared, reporter)?;
     let timings = Timings::default();
     local.write_status("running", None, reporter)?;
     let outcome = local

@@ -152,3 +152,30 @@ fn a_second_run_with_the_same_store_asks_nothing() {
     assert_eq!(sim.stats().number("calls"), 0);
     world.same("first", "second");
 }
+
+#[test]
+fn a_fresh_run_shares_answers_with_nobody_but_itself() {
+    let (world, sim) = (World::new(), Sim::start(SPREAD));
+    let fresh = [
+        "--slots",
+        "16",
+        "--store",
+        "shared.sqlite",
+        "--set",
+        "env.scope=fresh",
+    ];
+    world.trained("first", &sim.url(), &fresh);
+    let calls = sim.stats().number("calls");
+    sim.reset();
+    world.trained("second", &sim.url(), &fresh);
+    assert_eq!(
+        sim.stats().number("calls"),
+        calls,
+        "everything is asked anew"
+    );
+    world.same("first", "second");
+    // The same command once more finds its own answers.
+    world.trained("second", &sim.url(), &fresh);
+    assert_eq!(sim.stats().number("calls"), calls);
+    world.same("first", "second");
+}

@@ -1,14 +1,12 @@
 //! `skillopt eval`: one rollout of a skill, no optimizer.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::json;
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
 use skillopt_coordinator::events::Event;
 use skillopt_coordinator::jobs::{Jobs as _, RolloutAsk, Urgency};
-use skillopt_coordinator::log::Log;
 use skillopt_coordinator::prepare::{PrepareError, Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, share};
 use skillopt_coordinator::sample::Sample;
@@ -154,11 +152,7 @@ fn evaluate(
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
     let session = local.session(config, prepared, &shutdown, &reporter);
-    let log = Log::new(
-        Arc::clone(&local.store),
-        prepared.common.run.clone(),
-        reporter.watcher(),
-    );
+    let log = local.log(prepared, &reporter)?;
     local
         .write_status("running", None, &reporter)
         .map_err(Failure::from)?;

@@ -133,6 +133,19 @@ impl RunFolder {
         Ok(format!("{run}-{}", String::from_utf8_lossy(&mark)))
     }
 
+    /// Returns the name of the run's log: the run's own, or for a run that shares with nobody one
+    /// of this folder alone, since its answers may differ from those of an equal run.
+    ///
+    /// # Errors
+    /// The mark of the folder cannot be read.
+    pub fn log_name(&self, run: &str) -> Result<String, FileError> {
+        if self.private().join("fresh").exists() {
+            self.fresh_scope(run)
+        } else {
+            Ok(run.to_owned())
+        }
+    }
+
     fn lock(&self) -> Result<File, ClaimError> {
         let path = self.private().join("lock");
         let error = |e| FileError::new("lock", &path, e);
