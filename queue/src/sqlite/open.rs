@@ -16,7 +16,7 @@ const APPLICATION_ID: i32 = 0x736b_6f71;
 const FORMAT: i64 = 1;
 /// Larger than SQLite's default: records of some kilobytes share a page, and a group of them needs
 /// fewer writes.
-const PAGE_BYTES: u32 = 16_384;
+const PAGE_BYTES: u32 = 4_096;
 /// How long a person's reading tool may hold us up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -74,7 +74,7 @@ pub(super) fn for_writing(path: &Path, place: &str, options: Options) -> Result<
     examine_or_create(&connection, place)?;
     // A bigger log means fewer checkpoints, each of which waits for the disk.
     let pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-        PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864;
+        PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 67108864;
         PRAGMA cache_size = -4096;";
     connection.execute_batch(pragmas).map_err(wrap)?;
     if let Some(bytes) = options.bytes_max {
