@@ -47,7 +47,7 @@ impl Settings {
             name: "local".into(),
             slots: slots.max(1),
             lease_ttl: Duration::from_secs(60),
-            cache_bytes: 16 << 20,
+            cache_bytes: 8 << 20,
         }
     }
 }

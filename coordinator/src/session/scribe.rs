@@ -14,7 +14,7 @@ use crate::folder::{RunFolder, StageWriter};
 use crate::halt::Halt;
 
 /// Batches of items that may wait to be written.
-const WAITING_MAX: usize = 8;
+const WAITING_MAX: usize = 3;
 
 /// One thing to write.
 pub(super) enum Page {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use skillopt_core::hash::Hash;
 
 /// Memory for blobs, in bytes; half of it may be older than the last change of generations.
-const BYTES_MAX: usize = 8 << 20;
+const BYTES_MAX: usize = 4 << 20;
 
 /// Two generations of blobs: when the young one is full, the old one goes.
 #[derive(Default)]
@@ -49,7 +49,7 @@ mod tests {
             recent.put(hash(i), vec![0; 1 << 20].into());
         }
         let kept = (0..100).filter(|&i| recent.get(&hash(i)).is_some()).count();
-        assert!((4..=8).contains(&kept), "{kept} MiB of 8 are kept");
+        assert!((2..=4).contains(&kept), "{kept} MiB of 4 are kept");
         assert!(recent.get(&hash(99)).is_some(), "the last one is there");
         recent.put(hash(200), vec![0; 3 << 20].into());
         assert!(recent.get(&hash(200)).is_none());

@@ -45,6 +45,12 @@ impl Tally {
         self.target_calls += n;
     }
 
+    /// Rollouts that nothing waits for, but that wait for the last skill.
+    fn late(&mut self, n: f64) {
+        self.target_calls += n;
+        self.dependent += self.waves(n);
+    }
+
     /// Optimizer calls of which `in_sequence` follow one another.
     fn optimizer(&mut self, n: f64, in_sequence: f64) {
         self.optimizer_calls += n;
@@ -86,7 +92,7 @@ pub(super) fn bounds(root: &Path, slots: usize) -> Result<Bounds> {
         target_calls: 0.0,
         optimizer_calls: 0.0,
     };
-    tally.aside(rows("selection_eval_baseline"));
+    tally.target(rows("selection_eval_baseline"));
     for record in history.as_array().context("history.json is no list")? {
         let step = format!("steps/step_{:04}", number(record, "step"));
         tally.target(number(record, "rollout_n"));
