@@ -19,12 +19,12 @@ pub(super) fn build() -> Result<PathBuf> {
     Ok(std::fs::canonicalize(target.join("release/skillopt"))?)
 }
 
-/// A folder below `.cache` that is emptied first and removed in the end.
+/// A folder among the system's temporary ones that is emptied first and removed in the end.
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(super) fn new(name: &str) -> Result<Self> {
-        let path = std::env::current_dir()?.join(".cache/bench").join(name);
+        let path = std::env::temp_dir().join(format!("skillopt-bench-{name}"));
         if path.exists() {
             std::fs::remove_dir_all(&path)?;
         }
