@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::sample::Sample;
 use serde_json::{Map, Value};
 use skillopt_core::job::{ChatRecord, Prompt, RolloutRecord, Usage};
+use skillopt_core::score;
 use skillopt_core::skill::Folder;
 
 use crate::halt::Halt;
@@ -68,10 +69,8 @@ impl Stage {
     /// Returns the mean of `hard` and of `soft`; an empty stage scores (0, 0).
     #[must_use]
     pub fn score(&self) -> (f64, f64) {
-        #[expect(clippy::cast_precision_loss, reason = "counts of items are small")]
-        let n = self.rolled.len().max(1) as f64;
-        let sum = |f: fn(&Rolled) -> f64| self.rolled.iter().map(f).sum::<f64>();
-        (sum(|r| r.hard) / n, sum(|r| r.soft) / n)
+        let mean = score::mean_of(self.rolled.iter().map(|r| (r.hard, r.soft)));
+        (mean.hard, mean.soft)
     }
 
     /// Returns the rows of the kept records.

@@ -39,22 +39,31 @@ pub fn skill_hash(text: &str) -> String {
 /// # Errors
 /// A value that is neither a number, a boolean nor the text of a number, or is not finite.
 pub fn mean<'a>(rows: impl IntoIterator<Item = &'a Map<String, Value>>) -> Result<Score, BadScore> {
+    let read = |(row, fields)| Ok((number(fields, row, "hard")?, number(fields, row, "soft")?));
+    let scores: Result<Vec<(f64, f64)>, BadScore> =
+        rows.into_iter().enumerate().map(read).collect();
+    Ok(mean_of(scores?))
+}
+
+/// Returns the mean of `(hard, soft)` scores; none score (0, 0).
+#[must_use]
+pub fn mean_of(scores: impl IntoIterator<Item = (f64, f64)>) -> Score {
     let mut sum = Score::default();
     let mut count = 0_usize;
-    for (row, fields) in rows.into_iter().enumerate() {
-        sum.hard += number(fields, row, "hard")?;
-        sum.soft += number(fields, row, "soft")?;
+    for (hard, soft) in scores {
+        sum.hard += hard;
+        sum.soft += soft;
         count += 1;
     }
     if count == 0 {
-        return Ok(sum);
+        return sum;
     }
     #[expect(clippy::cast_precision_loss, reason = "no batch has 2^52 rows")]
     let count = count as f64;
-    Ok(Score {
+    Score {
         hard: sum.hard / count,
         soft: sum.soft / count,
-    })
+    }
 }
 
 fn number(row: &Map<String, Value>, at: usize, field: &'static str) -> Result<f64, BadScore> {

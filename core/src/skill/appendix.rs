@@ -1,14 +1,12 @@
 //! The appendix block: short notes gathered by skill-aware reflection.
 //!
-//! Source: training spec, 3.5, 3.6, 6.10 with D11.
+//! Source: training spec, 3.5, 3.6 with D11.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::front_matter;
 use super::regions::{APPENDIX, blocks, collapse_blank_lines, without_blocks, without_markers};
-use crate::{json_extract, text};
+use crate::text;
 
 /// Heading on the block's first inner line.
 pub const HEADING: &str = "## Execution Notes Appendix";
@@ -71,59 +69,6 @@ pub fn distinct(notes: &[String]) -> Vec<String> {
             let key = key(note);
             !key.is_empty() && seen.insert(key)
         })
-        .collect()
-}
-
-/// Reads `appendix_notes` of a model's answer: a list of texts or of objects with `note` or
-/// `content`, or one text. Anything else yields nothing.
-#[must_use]
-pub fn notes_of_answer(answer: &Value) -> Vec<String> {
-    let of_item = |item: &Value| {
-        let note = match item {
-            Value::String(note) => note,
-            Value::Object(fields) => ["note", "content"]
-                .iter()
-                .find_map(|field| fields.get(*field).and_then(Value::as_str))?,
-            _ => return None,
-        };
-        Some(text::trim(note).to_owned()).filter(|note| !note.is_empty())
-    };
-    match answer.get("appendix_notes") {
-        Some(Value::Array(items)) => items.iter().filter_map(of_item).collect(),
-        Some(note @ Value::String(_)) => of_item(note).into_iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Returns whether there is anything to consolidate: at least two notes that are not blank.
-#[must_use]
-pub fn consolidation_prompt_needed(notes: &[String]) -> bool {
-    not_blank(notes).len() >= 2
-}
-
-/// Returns the notes after a consolidation call: the model's if there are some and not more than
-/// before, else the old ones without the blank ones. `answer` is `None` if the call failed.
-///
-/// The trainer installs the outcome only if it is strictly shorter (3.6).
-#[must_use]
-pub fn accept_consolidation(notes: &[String], answer: Option<&str>) -> Vec<String> {
-    let old = not_blank(notes);
-    let new = answer
-        .and_then(json_extract::object)
-        .map(|answer| notes_of_answer(&Value::Object(answer)))
-        .unwrap_or_default();
-    if consolidation_prompt_needed(&old) && !new.is_empty() && new.len() <= old.len() {
-        new
-    } else {
-        old
-    }
-}
-
-fn not_blank(notes: &[String]) -> Vec<String> {
-    notes
-        .iter()
-        .map(|note| text::trim(note).to_owned())
-        .filter(|note| !note.is_empty())
         .collect()
 }
 

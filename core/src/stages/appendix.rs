@@ -53,12 +53,24 @@ pub fn prompt(input: &Input<'_>, prompts: &Set) -> Prompt {
     schema::prompt(input.answers, LABEL, prompts.get(&name), user, &fields)
 }
 
-/// Reads the answer; `None` if the notes stay as they are: nothing usable, or not fewer notes.
+/// Reads the answer; `None` if the notes stay as they are: nothing usable, or not fewer notes,
+/// since only strictly fewer are installed (3.6).
 #[must_use]
 pub fn parse(answer: Option<&str>, input: &Input<'_>) -> Option<Vec<String>> {
+    accept(answer, input).filter(|notes| notes.len() < input.notes.len())
+}
+
+/// Reads the answer as a consolidation: some notes, and not more than before (6.10).
+#[must_use]
+pub fn accept(answer: Option<&str>, input: &Input<'_>) -> Option<Vec<String>> {
     let object = json_extract::object(answer?)?;
     let notes = notes(object.get("appendix_notes")?);
-    (!notes.is_empty() && notes.len() < input.notes.len()).then_some(notes)
+    let before = input
+        .notes
+        .iter()
+        .filter(|note| !text::is_blank(note))
+        .count();
+    (!notes.is_empty() && notes.len() <= before).then_some(notes)
 }
 
 /// Reads notes in the shapes models use: a list of texts, one text, or a list of `{note}` or

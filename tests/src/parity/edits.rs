@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 use skillopt_core::skill::{self, Report, appendix, slow_block};
+use skillopt_core::stages::{AnswerMode, appendix as consolidation};
+use skillopt_core::text::trim;
 use skillopt_core::{json_extract, score};
 
 use super::Outcome;
@@ -43,7 +45,8 @@ pub(super) fn call(function: &str, case: &Value) -> Outcome {
             seen
         }
         "extract_appendix_notes_from_result" => {
-            json!({"notes": appendix::notes_of_answer(&input["result"])})
+            let notes = input["result"].get("appendix_notes");
+            json!({"notes": notes.map(consolidation::notes).unwrap_or_default()})
         }
         "consolidate_appendix_notes" => consolidate(input),
         "extract_json" => json!({"value": json_extract::object(text(input)?)}),
@@ -82,13 +85,33 @@ fn consolidate(input: &Value) -> Value {
         response if response.get("raise").is_some() => None,
         response => Some(response.to_string()),
     };
-    let calls = if appendix::consolidation_prompt_needed(&notes) {
-        json!([{"stage": "appendix_consolidate", "max_completion_tokens": 4096, "retries": 2}])
-    } else {
-        json!([])
+    if !consolidation::is_needed(&notes) {
+        let old: Vec<&str> = notes
+            .iter()
+            .map(|note| trim(note))
+            .filter(|n| !n.is_empty())
+            .collect();
+        return json!({"notes": old, "calls": []});
+    }
+    let shown = consolidation::Input {
+        answers: AnswerMode::Free,
+        notes: &notes,
     };
-    let notes = appendix::accept_consolidation(&notes, answer.as_deref());
-    json!({"notes": notes, "calls": calls})
+    let call = json!({
+        "stage": consolidation::LABEL,
+        "max_completion_tokens": consolidation::MAX_TOKENS,
+        "retries": consolidation::RETRIES,
+    });
+    let accepted = consolidation::accept(answer.as_deref(), &shown);
+    let old = || {
+        notes
+            .iter()
+            .map(|n| trim(n).to_owned())
+            .filter(|n| !n.is_empty())
+            .collect()
+    };
+    let notes: Vec<String> = accepted.unwrap_or_else(old);
+    json!({"notes": notes, "calls": [call]})
 }
 
 fn texts(list: &Value) -> Vec<String> {
