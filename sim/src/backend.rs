@@ -9,6 +9,7 @@ use skillopt_core::job::Usage;
 
 use crate::model::{Outcome, SimulatedModel};
 use crate::replies::Call;
+use crate::stage::Stage;
 
 /// What errors name as the endpoint.
 const ENDPOINT: &str = "simulated";
@@ -44,7 +45,7 @@ impl ChatModel for Simulated {
             n_messages: request.messages.len(),
             // Our labels are coarser (`analyst`, `merge`); those that name no stage leave it to
             // the prompt.
-            stage: request.stage.parse().ok(),
+            stage: Stage::named(&request.stage),
         };
         let limit = request.timeout;
         let outcome = tokio::time::timeout(limit, self.model.exchange(&call))

@@ -57,6 +57,13 @@ impl Stage {
         Self::Other,
     ];
 
+    /// Returns the stage of this very name. Unlike parsing, it looks for no name that is near: most
+    /// labels of calls are none.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.as_str() == name)
+    }
+
     /// Returns the name, as in the header `x-sim-stage` and in the statistics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -130,13 +137,10 @@ impl std::str::FromStr for Stage {
     type Err = UnknownStage;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|stage| stage.as_str() == name)
-            .ok_or_else(|| UnknownStage {
-                name: name.chars().take(80).collect(),
-                hint: hint(name),
-            })
+        Self::named(name).ok_or_else(|| UnknownStage {
+            name: name.chars().take(80).collect(),
+            hint: hint(name),
+        })
     }
 }
 

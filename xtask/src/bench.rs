@@ -41,6 +41,17 @@ struct Figure {
     goal: Goal,
 }
 
+impl Figure {
+    const fn new(name: &'static str, value: f64, unit: &'static str, goal: Goal) -> Self {
+        Self {
+            name,
+            value,
+            unit,
+            goal,
+        }
+    }
+}
+
 /// What a figure should be.
 #[derive(Clone, Copy)]
 enum Goal {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use serde_json::Value;
 
 use super::run::{Measured, Model, Scratch, config, data, measure};
 use super::{Figure, Goal};
@@ -84,13 +85,7 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
     let folders = bench.cpu_us(&case(2_000, 64, "all"), &start)?;
     let sheer = bench.eval(&case(20_000, 64, "none"))?;
     let server = quick.stats()?;
-    let calls = server["calls"].as_f64().unwrap_or(0.0).max(1.0);
-    let server_us = server["cpu_s"]
-        .as_f64()
-        .or_else(|| server["cpu_seconds"].as_f64())
-        .unwrap_or(0.0)
-        / calls
-        * 1e6;
+    let server_us = number(&server, "cpu_seconds")? / number(&server, "calls")? * 1e6;
     drop(quick);
     let slow = Model::start(program, "fixed:1000")?;
     let wide = Case {
@@ -101,51 +96,50 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
     };
     bench.eval(&wide)?;
     let stats = slow.stats()?;
-    let most = ["in_flight_max", "inflight_max", "max_in_flight"]
-        .iter()
-        .find_map(|name| stats[*name].as_f64());
-    let figure = |name, value, unit, goal| Figure {
-        name,
-        value,
-        unit,
-        goal,
-    };
+    let most = number(&stats, "in_flight_max")?;
     Ok(vec![
-        figure(
+        Figure::new(
             "processor time per rollout, 2,000 items",
             small,
             "µs",
             Goal::AtMost(60.0),
         ),
-        figure(
+        Figure::new(
             "the same with a folder per item",
             folders,
             "µs",
             Goal::AtMost(60.0),
         ),
-        figure(
+        Figure::new(
             "processor time at 100,000 items ÷ at 2,000",
             large / small,
             "ratio",
             Goal::AtMost(1.1),
         ),
-        figure(
+        Figure::new(
             "rollouts a second, no latency",
             20_000.0 / (sheer.wall_s - start.wall_s),
             "1/s",
             Goal::AtLeast(10_000.0),
         ),
-        figure(
+        Figure::new(
             "most calls in flight at 4,000 slots",
-            most.context("the server counts no calls in flight")?,
+            most,
             "calls",
             Goal::AtLeast(4_000.0),
         ),
-        figure(
+        Figure::new(
             "simulated server, for comparison",
             server_us,
             "µs per call",
             Goal::None,
         ),
     ])
+}
+
+/// Returns a statistic of the server.
+fn number(stats: &Value, name: &str) -> Result<f64> {
+    stats[name]
+        .as_f64()
+        .with_context(|| format!("the server's statistics have no `{name}`"))
 }

@@ -89,49 +89,43 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
     let start_ms = bench.start_ms()?;
     let (free_24, dependent_24) = bench.waiting(24)?;
     let (free_128, dependent_128) = bench.waiting(128)?;
-    let figure = |name, value, unit, goal| Figure {
-        name,
-        value,
-        unit,
-        goal,
-    };
     Ok(vec![
-        figure(
+        Figure::new(
             "full-overlap bound ÷ wall, 1 s, 24 slots",
             free_24,
             "ratio",
             Goal::AtLeast(0.95),
         ),
-        figure(
+        Figure::new(
             "dependency bound ÷ wall, 1 s, 24 slots",
             dependent_24,
             "ratio",
             Goal::AtLeast(0.95),
         ),
-        figure(
+        Figure::new(
             "full-overlap bound ÷ wall, 1 s, 128 slots",
             free_128,
             "ratio",
             Goal::AtLeast(0.95),
         ),
-        figure(
+        Figure::new(
             "dependency bound ÷ wall, 1 s, 128 slots",
             dependent_128,
             "ratio",
             Goal::AtLeast(0.95),
         ),
-        figure(
+        Figure::new(
             "memory of a paper-size run",
             paper.peak_rss_mib,
             "MiB",
             Goal::AtMost(60.0),
         ),
-        figure(
+        Figure::new(
             "wall time of a paper-size run, no latency",
             paper.wall_s,
             "s",
             Goal::None,
         ),
-        figure("start-up", start_ms, "ms", Goal::AtMost(50.0)),
+        Figure::new("start-up", start_ms, "ms", Goal::AtMost(50.0)),
     ])
 }
