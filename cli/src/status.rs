@@ -67,6 +67,7 @@ pub(crate) fn word(halt: &Halt) -> &'static str {
     match halt {
         Halt::Paused(FailureClass::Provider, _) => "paused (provider)",
         Halt::Paused(FailureClass::Infrastructure, _) => "paused (infrastructure)",
+        Halt::Paused(FailureClass::Budget, _) => "paused (budget)",
         Halt::Interrupted => "paused (by hand)",
         Halt::Paused(FailureClass::Data, _) | Halt::Failed(_) | Halt::NotStored => "failed",
     }

@@ -49,5 +49,6 @@ pub const fn word(class: FailureClass) -> &'static str {
         FailureClass::Provider => "provider",
         FailureClass::Infrastructure => "infrastructure",
         FailureClass::Data => "data",
+        FailureClass::Budget => "budget",
     }
 }

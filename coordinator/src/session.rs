@@ -160,6 +160,7 @@ impl Session {
         let envelope = Envelope {
             job: job.clone(),
             limits,
+            payer: None,
         };
         let bytes = serde_json::to_vec(&envelope).map_err(Halt::infrastructure)?;
         Ok(Enqueue {

@@ -245,6 +245,49 @@ pub struct Envelope {
     pub job: Job,
     /// Its limits.
     pub limits: Limits,
+    /// Who pays for its calls; `None` if nobody counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payer: Option<Payer>,
+}
+
+/// Who pays for a job's calls, and what a call costs. A job that several runs wait for is paid by
+/// the run that asked first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Payer {
+    /// The run.
+    pub run: String,
+    /// The sweep of the run, or empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sweep: String,
+    /// The tenant, or empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tenant: String,
+    /// Price of the job's model; `None` if it is unknown, which no payer with a cap in dollars
+    /// allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// Whether one of them has a cap, so that each call must be reserved before it is made.
+    #[serde(default)]
+    pub is_capped: bool,
+}
+
+/// Price of a model, in millionths of a US dollar for a million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Price {
+    /// Tokens sent.
+    pub input: u64,
+    /// Tokens received.
+    pub output: u64,
+}
+
+impl Price {
+    /// Returns what tokens cost, in millionths of a US dollar, rounded up.
+    #[must_use]
+    pub fn of(self, prompt_tokens: u64, completion_tokens: u64) -> u64 {
+        let exact = u128::from(self.input) * u128::from(prompt_tokens)
+            + u128::from(self.output) * u128::from(completion_tokens);
+        u64::try_from(exact.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
 }
 
 /// Limits of one job.
@@ -279,4 +322,6 @@ pub enum FailureClass {
     Infrastructure,
     /// An item or a setting that no worker can run.
     Data,
+    /// A cap of the run, its sweep or its tenant is reached.
+    Budget,
 }

@@ -6,6 +6,7 @@
 
 pub mod buckets;
 pub mod budget;
+pub mod capability;
 pub mod gate;
 pub mod hash;
 pub mod job;

@@ -10,26 +10,32 @@
 
 mod backing;
 pub mod bench;
+pub mod board;
 pub mod clock;
 mod commit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod dead_letter;
 mod embedded;
+pub mod ledger;
 mod memory;
 pub mod message;
 pub mod notice;
 pub mod queue;
+pub mod rates;
 pub mod sqlite;
 mod state;
 pub mod store;
 
 pub use backing::Backing;
+pub use board::Board;
 pub use clock::{Clock, SystemClock, TestClock, Timestamp};
 pub use embedded::EmbeddedQueue;
+pub use ledger::Ledger;
 pub use memory::MemoryStore;
 pub use message::{Enqueue, Fence, Lane, Leased, Priority, RunId, Ticket, Want};
 pub use notice::{Ended, Notice, Notices};
 pub use queue::{Queue, Refused};
+pub use rates::Rates;
 pub use sqlite::SqliteStore;
 pub use store::Store;
