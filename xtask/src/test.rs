@@ -6,33 +6,35 @@ use crate::cargo::cargo;
 use crate::prerequisites;
 use crate::steps::Steps;
 
+const NEXTEST: &[&str] = &["nextest", "run", "--workspace", "--no-fail-fast"];
+/// Libraries, programs and test files, but not the examples in the documentation: those come next,
+/// in both cases in the same way.
+const CARGO_TEST: &[&str] = &[
+    "test",
+    "--workspace",
+    "--no-fail-fast",
+    "--lib",
+    "--bins",
+    "--tests",
+];
+
 /// Runs all tests, with cargo-nextest where it is installed.
 ///
 /// # Errors
 /// Something that the build needs is missing.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     prerequisites::c_compiler()?;
+    prerequisites::redis()?;
+    let valkey = prerequisites::valkey()?;
     let mut steps = Steps::default();
-    if prerequisites::has_nextest() {
-        steps.run(
-            "tests (nextest)",
-            cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]),
-        );
+    let (name, words) = if prerequisites::has_nextest() {
+        ("tests (nextest)", NEXTEST)
     } else {
-        // Libraries, programs and test files, but not the examples in the documentation: those
-        // come next, in both cases in the same way.
-        steps.run(
-            "tests",
-            cargo(&[
-                "test",
-                "--workspace",
-                "--no-fail-fast",
-                "--lib",
-                "--bins",
-                "--tests",
-            ]),
-        );
-    }
+        ("tests", CARGO_TEST)
+    };
+    let mut tests = cargo(words);
+    tests.env("SKILLOPT_VALKEY", valkey);
+    steps.run(name, tests);
     steps.run(
         "examples in the documentation",
         cargo(&["test", "--workspace", "--doc", "--quiet"]),
