@@ -14,6 +14,7 @@ pub mod progress;
 pub mod read_model;
 pub mod sample;
 pub mod session;
+pub mod sweep;
 pub mod timings;
 pub mod train;
 
