@@ -1,11 +1,14 @@
-//! Speed, as processor time per job and as ratios: `cargo xtask bench train|rollouts`.
+//! Speed, as processor time per job and as ratios: `cargo xtask bench WHAT`.
 //!
 //! The model side is the simulated model in a process of its own, so only our own process counts.
 //! Wall times are used only where the work waits instead of computing (latency of a second).
 
+mod cluster;
 mod ideal;
+mod queue;
 mod rollouts;
 mod run;
+mod sweep;
 mod train;
 
 use std::process::ExitCode;
@@ -31,6 +34,12 @@ enum What {
     Train,
     /// Rollouts: processor time, throughput, calls in flight
     Rollouts,
+    /// The queue on Redis, beside BullMQ
+    Queue,
+    /// Coordinator, Redis and workers: processor time, waiting, faults
+    Cluster,
+    /// 52 paper-size cells: time and memory
+    Sweep,
 }
 
 /// One measured number beside its goal.
@@ -80,14 +89,16 @@ impl Goal {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let program = run::build()?;
     let figures = match args.what {
-        What::Train => train::figures(&program)?,
-        What::Rollouts => rollouts::figures(&program)?,
+        What::Train => train::figures(&run::build()?)?,
+        What::Rollouts => rollouts::figures(&run::build()?)?,
+        What::Queue => queue::figures()?,
+        What::Cluster => cluster::figures(&run::build()?)?,
+        What::Sweep => sweep::figures(&run::build()?)?,
     };
     if !args.json {
         println!(
-            "{:<44} {:>12} {:<12} {:>9}",
+            "{:<50} {:>12} {:<12} {:>9}",
             "figure", "value", "unit", "goal"
         );
     }
@@ -110,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             };
             let (value, goal) = (figure.value, figure.goal.words());
             println!(
-                "{:<44} {value:>12.3} {:<12} {goal:>9}  {mark}",
+                "{:<50} {value:>12.3} {:<12} {goal:>9}  {mark}",
                 figure.name, figure.unit
             );
         }

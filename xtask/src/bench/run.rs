@@ -52,6 +52,11 @@ pub(super) struct Model {
 
 impl Model {
     pub(super) fn start(program: &Path, latency: &str) -> Result<Self> {
+        Self::start_with(program, latency, &[])
+    }
+
+    /// Starts a server with faults.
+    pub(super) fn start_with(program: &Path, latency: &str, faults: &[&str]) -> Result<Self> {
         let mut child = Command::new(program)
             .args([
                 "sim",
@@ -61,6 +66,7 @@ impl Model {
                 "--latency",
                 latency,
             ])
+            .args(faults)
             .stdout(Stdio::piped())
             .spawn()?;
         let stdout = child.stdout.take().context("the server has no output")?;
