@@ -71,7 +71,7 @@ impl Local {
         let queue: Arc<dyn Queue> =
             Arc::new(EmbeddedQueue::new(store.clone(), clock, Limits::default()));
         let store: Arc<dyn Store> = Arc::new(store);
-        let settings = Settings::local(config.slot_count());
+        let settings = Settings::local(config.slot_count(), models::AVAILABLE);
         let worker = Worker::new(
             settings,
             Arc::clone(&queue),

@@ -8,7 +8,7 @@ use skillopt_backends::{CallError, ChatModel};
 use skillopt_config::{Role, RunConfig};
 use skillopt_core::job::Profile;
 use skillopt_sim::{Simulated, SimulatedModel};
-use skillopt_worker::ModelFactory;
+use skillopt_worker::{ModelFactory, Unusable};
 
 /// Backends that can be called; the others are known by name only.
 pub(crate) const AVAILABLE: &[&str] = &["openai_compatible", "simulated"];
@@ -19,7 +19,7 @@ pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
     // Both roles talk to one simulated model, so that its statistics and attempts are one.
     let simulated: Mutex<HashMap<String, Arc<SimulatedModel>>> = Mutex::default();
     Arc::new(
-        move |profile: &Profile| -> Result<Arc<dyn ChatModel>, CallError> {
+        move |profile: &Profile| -> Result<Arc<dyn ChatModel>, Unusable> {
             match profile.backend.as_str() {
                 "openai_compatible" => {
                     let role = if profile.role == "optimizer" {
@@ -51,13 +51,13 @@ pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
                     };
                     Ok(Arc::new(Simulated::new(model)))
                 }
-                other => Err(unusable(
+                other => Err(Unusable::from(unusable(
                     profile,
                     format!(
                         "backend `{other}` cannot be called by this release; available: {}",
                         AVAILABLE.join(", ")
                     ),
-                )),
+                ))),
             }
         },
     )

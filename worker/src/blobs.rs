@@ -10,7 +10,7 @@ use skillopt_core::job::{Profile, Prompt};
 use skillopt_core::skill::Folder;
 use skillopt_queue::Store;
 
-use crate::ModelFactory;
+use crate::model::{ModelFactory, Unusable};
 use crate::stop::Stop;
 
 /// A skill as a rollout takes it.
@@ -91,7 +91,10 @@ impl Blobs {
         let bytes = self.bytes(hash).await?;
         let profile: Profile =
             serde_json::from_slice(&bytes).map_err(|e| Stop::damaged(hash, &e))?;
-        let client = (self.factory)(&profile).map_err(|e| Stop::provider(e.to_string()))?;
+        let client = (self.factory)(&profile).map_err(|e| match e {
+            Unusable::Wanted(e) => Stop::provider(e.to_string()),
+            Unusable::Here(cause) => Stop::infrastructure(cause),
+        })?;
         let model = Arc::new(Model { client, profile });
         Ok(Arc::clone(lock(&self.models).entry(hash).or_insert(model)))
     }

@@ -40,7 +40,7 @@ impl Worker {
         shutdown: &Shutdown,
         held: &Held,
     ) -> Result<(), queue::Error> {
-        let slots = Arc::new(Semaphore::new(self.settings.slots));
+        let slots = Arc::new(Semaphore::new(self.settings.slots.values().sum()));
         let mut running = JoinSet::new();
         let mut outcome = Ok(());
         while let Some(Ok(permit)) = shutdown
@@ -50,7 +50,7 @@ impl Worker {
         {
             let want = Want {
                 worker: Arc::clone(&self.settings.name),
-                lanes: self.lanes.clone(),
+                lanes: self.settings.lanes.clone(),
                 max: 1 + slots.available_permits(),
                 ttl: self.settings.lease_ttl,
             };

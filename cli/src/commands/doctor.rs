@@ -224,7 +224,7 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
                 Ok(model) => probe::answers(model.as_ref(), profile)
                     .await
                     .map(|w| (model, w)),
-                Err(e) => Err(e),
+                Err(e) => Err(e.into()),
             };
             match answer {
                 Err(e) => {
