@@ -17,6 +17,7 @@ mod commit;
 pub mod conformance;
 mod dead_letter;
 mod embedded;
+pub mod fleet;
 pub mod ledger;
 mod memory;
 pub mod message;
