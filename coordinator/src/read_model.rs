@@ -3,21 +3,29 @@
 //! Web, terminal and JSON all show these rows, so that they cannot disagree (dashboard spec,
 //! chapters 3 and 4). Nothing in here reads a file or a clock. Start at [`RunView`].
 
+mod cell;
+mod cluster;
+mod forecast;
 mod rows;
 mod verdict;
 mod words;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::events::Event;
 
-pub use rows::{EvaluationRow, LiftRow, RunRow, StepRow, TestRow, TokenRow};
+pub use cell::{CellRow, TrajectoryRow};
+pub use cluster::{LedgerRow, Overview, ProviderRow, RunLine, SweepLine, WaitReason, WorkerRow};
+pub use rows::{
+    EvaluationRow, ForecastRow, LiftRow, NoticeRow, RunRow, StepRow, TestRow, TokenRow,
+};
 pub use verdict::Verdict;
 pub use words::{Headline, evaluation_headline, headline, is_over, points, share};
 
 /// All rows of one run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunView {
     /// The run.
     pub run: RunRow,
@@ -34,6 +42,7 @@ impl RunView {
         let run = RunRow {
             run: run.to_owned(),
             state: "running".to_owned(),
+            cost_usd_missing_reason: Some("prices are not known".to_owned()),
             ..RunRow::default()
         };
         Self {
@@ -54,6 +63,13 @@ impl RunView {
 
     /// Takes in the next event; returns the row it made, if any.
     pub fn apply(&mut self, event: &Event) -> Option<&StepRow> {
+        let rows = self.steps.len();
+        self.take(event);
+        self.run.forecast = forecast::forecast(&self.run, &self.steps);
+        self.steps.get(rows)
+    }
+
+    fn take(&mut self, event: &Event) {
         let facts = Facts(&event.facts);
         match event.kind.as_str() {
             "started" => self.started(facts),
@@ -69,19 +85,34 @@ impl RunView {
                 let row = self.step(facts);
                 self.count(&row);
                 self.steps.push(row);
-                return self.steps.last();
             }
             "slow_update" => {
-                let row = self.slow_update(facts)?;
-                self.steps.push(row);
-                return self.steps.last();
+                let row = self.slow_update(facts);
+                self.steps.extend(row);
             }
             "tested" => self.tested(facts),
             "evaluated" => self.evaluated(facts),
             "ended" => self.ended(facts),
             _ => {}
         }
-        None
+    }
+
+    /// Takes in what the run has spent, as the ledger knows it.
+    pub fn spends(&mut self, purse: &LedgerRow) {
+        self.run.cost_usd = purse.cost_usd;
+        self.run
+            .cost_usd_missing_reason
+            .clone_from(&purse.cost_usd_missing_reason);
+        self.run.cap_usd = purse.cap_usd;
+        self.run.forecast = forecast::forecast(&self.run, &self.steps);
+    }
+
+    /// Takes in how long the last step took, from who watched it.
+    pub fn took(&mut self, seconds: f64) {
+        if let Some(row) = self.steps.last_mut() {
+            row.took_s = Some(seconds);
+        }
+        self.run.forecast = forecast::forecast(&self.run, &self.steps);
     }
 
     fn started(&mut self, facts: Facts<'_>) {
@@ -118,6 +149,7 @@ impl RunView {
         if self.run.baseline.is_none() {
             self.run.baseline_in = baseline_in;
         }
+        self.run.forecast = forecast::forecast(&self.run, &self.steps);
     }
 
     fn step(&self, facts: Facts<'_>) -> StepRow {
@@ -140,6 +172,7 @@ impl RunView {
             edit_budget: facts.whole("edit_budget"),
             stale: facts.truth("score_is_stale"),
             tokens: facts.tokens(),
+            ..StepRow::default()
         }
     }
 

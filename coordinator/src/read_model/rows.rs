@@ -1,11 +1,12 @@
 //! The rows themselves. What was not measured is absent, never 0.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::verdict::Verdict;
 
 /// A run as one row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunRow {
     /// Name of the run: a hash of everything that decides its result.
     pub run: String,
@@ -47,10 +48,49 @@ pub struct RunRow {
     pub lift: Option<LiftRow>,
     /// Tokens, once the run is over.
     pub tokens: Option<TokenRow>,
+    /// What the run has cost so far, if somebody counted it and every price is known.
+    pub cost_usd: Option<f64>,
+    /// Why there is no cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd_missing_reason: Option<String>,
+    /// Most that the run may cost; absent if nothing limits it.
+    pub cap_usd: Option<f64>,
+    /// Where the run is heading; only while it runs, and after three finished steps.
+    pub forecast: Option<ForecastRow>,
+}
+
+/// Where a run is heading, at the pace of its last ten steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ForecastRow {
+    /// Finished steps that it rests on.
+    pub steps: u64,
+    /// Tokens of the whole run.
+    pub tokens: Option<u64>,
+    /// Cost of the whole run.
+    pub cost_usd: Option<f64>,
+    /// Time until the last step is done.
+    pub left_s: Option<f64>,
+}
+
+/// Why a run is not going on (dashboard spec, chapter 4). It stands above the headline and does not
+/// replace it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NoticeRow {
+    /// A pause, `stopped` or `failed`.
+    pub state: String,
+    /// What happened.
+    pub cause: Option<String>,
+    /// When, in milliseconds since 1970; absent if nobody could write it down.
+    pub at_unix_ms: Option<u64>,
+    /// What to do about it.
+    pub fix: Option<String>,
 }
 
 /// Exact scores on the test split.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TestRow {
     /// Of the initial skill.
     pub baseline: Option<f64>,
@@ -63,7 +103,7 @@ pub struct TestRow {
 }
 
 /// A lift with its 95 % interval, 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiftRow {
     /// Mean difference per item.
     pub mean: f64,
@@ -76,7 +116,8 @@ pub struct LiftRow {
 }
 
 /// An evaluation as one row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct EvaluationRow {
     /// Name of the run: a hash of everything that decides its result.
     pub run: String,
@@ -95,7 +136,8 @@ pub struct EvaluationRow {
 }
 
 /// Tokens of answered calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TokenRow {
     /// Answered calls.
     pub calls: u64,
@@ -106,7 +148,8 @@ pub struct TokenRow {
 }
 
 /// A step, or the slow update at the end of an epoch, as one row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StepRow {
     /// Number of the step, over the whole run; for a slow update the last step before it.
     pub step: u64,
@@ -140,4 +183,8 @@ pub struct StepRow {
     pub stale: bool,
     /// Tokens of the step.
     pub tokens: TokenRow,
+    /// What the step cost, if every price is known.
+    pub cost_usd: Option<f64>,
+    /// How long it took; known only to who watched it.
+    pub took_s: Option<f64>,
 }

@@ -1,9 +1,9 @@
 //! What became of a step, in one word and one mark (dashboard spec, chapter 4).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What became of a step's proposal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It is better on the val split, and kept.
@@ -55,4 +55,25 @@ impl Verdict {
             Self::TakenWithoutGate => '□',
         }
     }
+
+    /// Returns the mark for a terminal without Unicode.
+    #[must_use]
+    pub const fn plain_mark(self) -> char {
+        match self {
+            Self::Accepted => '*',
+            Self::Refused => 'x',
+            Self::CannotTell => '?',
+            Self::Skipped => '-',
+            Self::TakenWithoutGate => '#',
+        }
+    }
+
+    /// All verdicts, in the order in which people count them.
+    pub const ALL: [Self; 5] = [
+        Self::Accepted,
+        Self::Refused,
+        Self::CannotTell,
+        Self::Skipped,
+        Self::TakenWithoutGate,
+    ];
 }

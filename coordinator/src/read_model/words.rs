@@ -1,6 +1,6 @@
 //! Words, marks and headlines for outcomes (dashboard spec, chapters 4 and 8).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::rows::{EvaluationRow, RunRow, StepRow};
 use super::verdict::Verdict;
@@ -73,7 +73,7 @@ fn size(difference: f64) -> String {
 }
 
 /// The two lines that say what a run came to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headline {
     /// The answer.
     pub first: String,
