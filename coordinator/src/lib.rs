@@ -13,9 +13,11 @@ pub mod prepare;
 pub mod progress;
 pub mod read_model;
 pub mod sample;
+pub mod scheduler;
 pub mod session;
 pub mod sweep;
 pub mod timings;
 pub mod train;
+pub mod waits;
 
 pub use halt::Halt;
