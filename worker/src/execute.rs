@@ -9,12 +9,13 @@ use skillopt_backends::{CallError, Disposition, Message, Role};
 use skillopt_benchmarks::{RolloutError, Task, registry};
 use skillopt_core::Hash;
 use skillopt_core::job::{
-    Answer, ChatRecord, ChatWork, Ending, Envelope, Failure, FailureClass, Job, Limits,
-    RolloutRecord, RolloutWork, Usage, Work,
+    Answer, ChatRecord, ChatWork, Ending, Envelope, Failure, FailureClass, Limits, RolloutRecord,
+    RolloutWork, Usage, Work,
 };
 use skillopt_runtime::Retry;
 
 use crate::blobs::Blobs;
+use crate::calls::Calls;
 use crate::stop::Stop;
 use crate::target::{Memory, SlotTarget, request};
 
@@ -40,15 +41,13 @@ impl From<Stop> for Trouble {
     }
 }
 
-/// Runs the job in `envelope`; `retries` is how often it was tried before.
-pub(crate) async fn execute(blobs: &Blobs, envelope: &Envelope, retries: u32) -> Delivery {
-    let limits = envelope.limits;
+/// Runs the job of `calls`; `retries` is how often it was tried before.
+pub(crate) async fn execute(blobs: &Blobs, calls: Calls<'_>, retries: u32) -> Delivery {
+    let envelope = calls.envelope;
     let unit = unit(envelope, retries);
     let result = match &envelope.job.work {
-        Work::Rollout(work) => rollout(blobs, &envelope.job, work, limits)
-            .await
-            .and_then(|r| encode(&r)),
-        Work::Chat(work) => chat(blobs, work, limits).await.and_then(|r| encode(&r)),
+        Work::Rollout(work) => rollout(blobs, calls, work).await.and_then(|r| encode(&r)),
+        Work::Chat(work) => chat(blobs, calls, work).await.and_then(|r| encode(&r)),
     };
     match result {
         Ok(bytes) => Delivery::Done(bytes),
@@ -121,7 +120,8 @@ fn unit(envelope: &Envelope, retries: u32) -> f64 {
     f64::from(u32::from_le_bytes([a, b, c, d])) / (f64::from(u32::MAX) + 1.0)
 }
 
-async fn chat(blobs: &Blobs, work: &ChatWork, limits: Limits) -> Result<ChatRecord, Trouble> {
+async fn chat(blobs: &Blobs, calls: Calls<'_>, work: &ChatWork) -> Result<ChatRecord, Trouble> {
+    let limits = calls.envelope.limits;
     let model = blobs.model(work.model).await?;
     let prompt = blobs.prompt(work.prompt).await?;
     let messages = vec![
@@ -140,7 +140,7 @@ async fn chat(blobs: &Blobs, work: &ChatWork, limits: Limits) -> Result<ChatReco
     if work.reasoning_effort.is_some() {
         call.reasoning_effort.clone_from(&work.reasoning_effort);
     }
-    match model.client.chat(&call).await {
+    match calls.ask(&model, &call, 0).await {
         Ok(reply) => Ok(ChatRecord {
             answer: Answer::Text(reply.text),
             usage: reply.usage,
@@ -155,10 +155,10 @@ async fn chat(blobs: &Blobs, work: &ChatWork, limits: Limits) -> Result<ChatReco
 
 async fn rollout(
     blobs: &Blobs,
-    job: &Job,
+    calls: Calls<'_>,
     work: &RolloutWork,
-    limits: Limits,
 ) -> Result<RolloutRecord, Trouble> {
+    let Envelope { job, limits, .. } = calls.envelope;
     let benchmark =
         registry::find(&work.benchmark).map_err(|e| Stop::infrastructure(e.to_string()))?;
     if benchmark.version() != work.benchmark_version {
@@ -176,6 +176,7 @@ async fn rollout(
     let skill = blobs.skill(work.skill).await?;
     let target = SlotTarget {
         model: &model,
+        calls,
         timeout: Duration::from_millis(limits.call_timeout_ms),
         answered: AtomicU32::new(0),
         memory: benchmark.keeps_answers(&settings).then(|| Memory {

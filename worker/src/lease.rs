@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::Worker;
+use crate::calls::Calls;
 use crate::execute::{Delivery, execute};
 
 /// A completion that the store refuses is tried again this often before the job goes back.
@@ -113,7 +114,12 @@ impl Worker {
                 return;
             }
         };
-        let work = execute(&self.blobs, &envelope, leased.retries);
+        let calls = Calls {
+            envelope: &envelope,
+            ticket: leased.ticket,
+            metrics: &self.metrics,
+        };
+        let work = execute(&self.blobs, calls, leased.retries);
         let Some(delivery) = leased.cancelled.run_until_cancelled(work).await else {
             drop(self.queue.hand_back(&[leased.ticket]).await);
             return;

@@ -5,8 +5,10 @@
 //! Start at [`Worker::run`].
 
 mod blobs;
+mod calls;
 mod execute;
 mod lease;
+mod metrics;
 mod model;
 mod offers;
 mod settings;
@@ -22,12 +24,14 @@ pub use offers::{CHAT_LANE, lanes};
 pub use settings::{Place, Settings};
 
 use crate::blobs::Blobs;
+use crate::metrics::Metrics;
 
 /// A worker.
 pub struct Worker {
     settings: Settings,
     queue: Arc<dyn Queue>,
     blobs: Blobs,
+    metrics: Metrics,
 }
 
 impl Worker {
@@ -44,6 +48,7 @@ impl Worker {
             settings,
             queue,
             blobs,
+            metrics: Metrics::new(),
         }
     }
 }

@@ -11,10 +11,12 @@ use skillopt_core::job::{Answer, ChatRecord, Key};
 use skillopt_queue::Store;
 
 use crate::blobs::Model;
+use crate::calls::Calls;
 
 /// One rollout's view of its model.
 pub(crate) struct SlotTarget<'a> {
     pub(crate) model: &'a Model,
+    pub(crate) calls: Calls<'a>,
     pub(crate) timeout: Duration,
     pub(crate) answered: AtomicU32,
     /// Where each answer is kept by itself, if the rollout may fail after one.
@@ -73,21 +75,21 @@ impl Target for SlotTarget<'_> {
         let request = request(self.model, messages, max_tokens, self.timeout, "rollout");
         let turn = self.answered.fetch_add(1, Ordering::Relaxed);
         let Some(memory) = &self.memory else {
-            return self.call(&request).await;
+            return self.call(&request, turn).await;
         };
         let key = memory.key(&request, turn);
         if let Some(reply) = memory.find(key).await {
             return Ok(reply);
         }
-        let reply = self.call(&request).await?;
+        let reply = self.call(&request, turn).await?;
         memory.keep(key, &reply).await;
         Ok(reply)
     }
 }
 
 impl SlotTarget<'_> {
-    async fn call(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
-        let mut reply = self.model.client.chat(request).await?;
+    async fn call(&self, request: &ChatRequest, turn: u32) -> Result<ChatReply, CallError> {
+        let mut reply = self.calls.ask(self.model, request, turn).await?;
         cut(&mut reply.text, request.max_tokens);
         Ok(reply)
     }
