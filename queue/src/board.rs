@@ -4,6 +4,8 @@
 //! grows by one with each write, and perhaps an end of its life. Writers say which version they
 //! have seen, so that of two writers one loses and looks again. Leases are records that expire.
 
+mod memory;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +13,9 @@ use bytes::Bytes;
 
 use crate::clock::Timestamp;
 use crate::message::Fence;
-use crate::store;
+use crate::store::{self, check_size};
+
+pub use self::memory::MemoryBoard;
 
 /// Longest record, in bytes; large values travel as blobs.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
@@ -40,6 +44,18 @@ pub enum Expect {
     Version(u64),
 }
 
+impl Expect {
+    /// Returns whether a record of this version is what is expected; 0 is none.
+    #[must_use]
+    pub const fn is_met_by(self, version: u64) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Absent => version == 0,
+            Self::Version(expected) => version == expected,
+        }
+    }
+}
+
 /// The right to something for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -58,7 +74,8 @@ pub trait Board: Send + Sync + 'static {
     /// If the board cannot be reached.
     async fn get(&self, path: &str) -> Result<Option<Record>, Error>;
 
-    /// Writes a record and returns its new version. `lifetime` counts from now; `None` is for ever.
+    /// Writes a record and returns its new version. `lifetime` counts from now; `None` is for ever,
+    /// also for a record that had an end before.
     ///
     /// # Errors
     /// [`Error::Conflict`] if something else than `expect` is there; [`Error::Store`] if the board
@@ -99,7 +116,8 @@ pub trait Board: Send + Sync + 'static {
     async fn list(&self, prefix: &str, after: &str, max: usize) -> Result<Vec<Record>, Error>;
 
     /// Takes the lease `name` for `holder`, if it is free or `holder`'s own already (then it is
-    /// renewed and keeps its fence). `None`: somebody else has it.
+    /// renewed and keeps its fence). `None`: somebody else has it. A lease that is over is free,
+    /// also for the one who had it, and gets a new fence.
     ///
     /// # Errors
     /// If the board cannot be reached.
@@ -145,4 +163,15 @@ pub enum Error {
     /// The board cannot be used.
     #[error(transparent)]
     Store(#[from] store::Error),
+}
+
+/// Refuses what no board takes, before it is sent anywhere.
+pub(crate) fn check(path: &str, value: &Bytes) -> Result<(), Error> {
+    check_path(path)?;
+    Ok(check_size("record", value.len(), RECORD_BYTES_MAX)?)
+}
+
+/// Refuses a path or a name that is too long.
+pub(crate) fn check_path(path: &str) -> Result<(), Error> {
+    Ok(check_size("path", path.len(), PATH_BYTES_MAX)?)
 }

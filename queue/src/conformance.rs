@@ -4,6 +4,7 @@
 //! [`conformance!`](crate::conformance!), which turns each property into a test. No property
 //! sleeps: time is the rig's [`TestClock`].
 
+pub mod boards;
 pub mod leases;
 pub mod runs;
 pub mod stores;
@@ -17,6 +18,7 @@ use skillopt_core::hash::Hash;
 use skillopt_core::job::Key;
 use tokio_util::sync::CancellationToken;
 
+use crate::board::Board;
 use crate::clock::TestClock;
 use crate::message::{Enqueue, Lane, Leased, Priority, RunId, Want};
 use crate::notice::{Ended, Notice, Notices};
@@ -75,6 +77,32 @@ macro_rules! conformance {
         $(#[tokio::test] async fn $name() {
             $crate::conformance::$group::$name(&$make().await).await;
         })*
+    };
+}
+
+/// A fresh board.
+pub struct BoardRig {
+    /// The board; it judges time by `clock`.
+    pub board: Arc<dyn Board>,
+    /// The board's clock.
+    pub clock: TestClock,
+    /// Whatever has to live as long, e.g. a server.
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+/// Makes one test per property of a board; `$make` is a path to `async fn() -> BoardRig`.
+#[macro_export]
+macro_rules! conformance_board {
+    ($make:path) => {
+        $crate::conformance!(@ $make, boards:
+            versions_grow_with_each_write one_of_two_writers_loses
+            a_record_ends_with_its_life a_deleted_record_begins_anew
+            lists_are_in_order_and_paged a_prefix_is_taken_literally
+            any_bytes_are_a_value what_is_too_long_is_refused
+            a_lease_has_one_holder a_lease_is_renewed_with_its_fence
+            a_lease_ends_by_the_boards_clock a_released_lease_is_free
+            fences_grow_with_each_change_of_hands a_late_holder_writes_nothing
+            many_ask_for_one_lease many_writers_lose_no_write);
     };
 }
 

@@ -29,7 +29,7 @@ mod state;
 pub mod store;
 
 pub use backing::Backing;
-pub use board::Board;
+pub use board::{Board, MemoryBoard};
 pub use clock::{Clock, SystemClock, TestClock, Timestamp};
 pub use embedded::EmbeddedQueue;
 pub use ledger::Ledger;
