@@ -30,6 +30,7 @@ mod run_config;
 mod secret;
 mod setting;
 pub mod suggest;
+pub mod sweep;
 pub mod yaml;
 
 pub use backend_settings::{BackendSettings, OpenAiCompatible};

@@ -65,6 +65,16 @@ pub enum LoadError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A configuration that another file names is missing or unreadable.
+    #[error("{at}: cannot read the configuration `{path}`: {source}")]
+    Named {
+        /// File, line and column of the name.
+        at: String,
+        /// As understood: relative to the file's folder.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// A file builds on itself.
     #[error("`_base_` goes in a circle: {}", chain.join(" -> "))]
     Cycle {
@@ -142,7 +152,7 @@ fn base_path(node: &Node) -> Result<&str, LoadError> {
 }
 
 /// Removes `.` and resolves `..` after a name, so that messages show a readable path.
-fn tidy(path: &Path) -> PathBuf {
+pub(crate) fn tidy(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -159,7 +169,7 @@ fn tidy(path: &Path) -> PathBuf {
     out
 }
 
-fn read_layer(path: &Path, shown: &str) -> Result<Mapping, LoadError> {
+pub(crate) fn read_layer(path: &Path, shown: &str) -> Result<Mapping, LoadError> {
     let read_error = |source| LoadError::Read {
         path: shown.to_owned(),
         source,
