@@ -1,10 +1,22 @@
 //! The command line, as it is typed. Commands turn it into what they do.
 
+mod cluster;
+mod remote;
+mod services;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config_args::ConfigArgs;
+
+pub(crate) use cluster::{
+    By, CancelArgs, CapArgs, DrainArgs, ExportArgs, HowArgs, PauseArgs, ResumeArgs, Role,
+    SubmitArgs, SubmitCommand, SubmitEvalArgs, SubmitTrainArgs, SweepArgs, TokenCommand,
+    TokenCreateArgs, TokenRevokeArgs, UsageArgs, WhyArgs, WorkersArgs, WorkersCommand,
+};
+pub(crate) use remote::RemoteArgs;
+pub(crate) use services::{ChildArgs, CoordinatorArgs, RedisArgs, Slots, UpArgs, WorkerArgs};
 
 /// Train agent skills the way one trains weights.
 #[derive(Debug, Parser)]
@@ -60,7 +72,7 @@ pub(crate) enum Command {
     Eval(EvalArgs),
     /// Train on made-up data with a simulated model, to see how it goes
     Demo(DemoArgs),
-    /// List the runs below a folder
+    /// List the runs below a folder, or of a cluster
     Runs(RunsArgs),
     /// Show scores, decisions, edits and tokens of a run
     Show(ShowArgs),
@@ -78,6 +90,33 @@ pub(crate) enum Command {
     Sim(SimCommand),
     /// Join SearchQA id lists with the public data set's rows
     MaterializeSearchqa(MaterializeArgs),
+    /// Try a cluster out on this machine
+    Up(UpArgs),
+    /// Serve a cluster: take runs, and keep workers busy with them
+    Coordinator(CoordinatorArgs),
+    /// Run jobs of a cluster
+    Worker(WorkerArgs),
+    /// Give a cluster something to do: a training, an evaluation or a sweep
+    Submit(SubmitArgs),
+    /// End a run or a sweep of a cluster for good
+    Cancel(CancelArgs),
+    /// Stop a run or a sweep of a cluster for now
+    Pause(PauseArgs),
+    /// Go on with a run or a sweep of a cluster
+    Resume(ResumeArgs),
+    /// Fetch the folder of a run or a sweep from a cluster
+    Export(ExportArgs),
+    /// Show the workers of a cluster, or send one away
+    Workers(WorkersArgs),
+    /// Show what runs, sweeps or tenants of a cluster have used
+    Usage(UsageArgs),
+    /// Say why something in a cluster is not moving
+    Why(WhyArgs),
+    /// Make or take back tokens of a cluster
+    #[command(subcommand)]
+    Token(TokenCommand),
+    #[command(hide = true)]
+    Child(ChildArgs),
 }
 
 #[derive(Debug, Args)]
@@ -134,23 +173,33 @@ pub(crate) struct DemoArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "With a coordinator and no folder it lists the cluster's runs, newest first."
+)]
 pub(crate) struct RunsArgs {
-    /// Look below this folder
-    #[arg(value_name = "DIR", default_value = "outputs")]
-    pub(crate) dir: PathBuf,
+    /// Look below this folder [default: outputs]
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Show at most so many runs of the cluster
+    #[arg(long, value_name = "N", default_value_t = 50, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) last: u32,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  skillopt show outputs/first\n  skillopt show outputs/first --step 3\n  skillopt show outputs/first --json"
+    after_help = "Examples:\n  skillopt show outputs/first\n  skillopt show outputs/first --step 3\n  skillopt show outputs/first --json\n  skillopt show 3f9c1a --coordinator http://127.0.0.1:7420"
 )]
 pub(crate) struct ShowArgs {
-    /// Show the run in this folder
+    /// Show the run in this folder, or with a coordinator the run with this id
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// Show one step with its edits as a diff
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u64>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]

@@ -17,6 +17,10 @@ pub(crate) enum Exit {
     Paused,
     /// The run is over, and no candidate was accepted.
     NothingAccepted,
+    /// A person cancelled the run in the cluster.
+    Cancelled,
+    /// No coordinator answers.
+    Unreachable,
     /// A person stopped the program; the same command goes on from here.
     Interrupted,
 }
@@ -46,6 +50,14 @@ pub(crate) const TABLE: &[(Exit, &str)] = &[
         "finished without an accepted candidate; only with `--exit-code`",
     ),
     (
+        Exit::Cancelled,
+        "the run was cancelled in the cluster; only while waiting for one",
+    ),
+    (
+        Exit::Unreachable,
+        "no coordinator answers; a run that was taken goes on, the same command waits for it again",
+    ),
+    (
         Exit::Interrupted,
         "interrupted (Ctrl-C); the same command goes on",
     ),
@@ -61,6 +73,8 @@ impl Exit {
             Self::NothingJudged => 3,
             Self::Paused => 4,
             Self::NothingAccepted => 5,
+            Self::Cancelled => 6,
+            Self::Unreachable => 7,
             Self::Interrupted => 130,
         }
     }

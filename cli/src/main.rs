@@ -13,6 +13,7 @@ mod output;
 mod place;
 mod preflight;
 mod process;
+mod remote;
 mod sim_args;
 mod start;
 mod status;

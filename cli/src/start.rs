@@ -20,6 +20,9 @@ const PLAIN: Global = Global {
 
 /// Reads the arguments, runs the command, shows what went wrong.
 pub(crate) fn main() -> Exit {
+    // One library for all TLS of the program, chosen before anything asks for one. It can only be
+    // chosen already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return unreadable(&error),

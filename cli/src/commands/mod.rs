@@ -1,16 +1,25 @@
 //! What each command does. A command takes its arguments and the output, and says how it ended.
 
+pub(crate) mod cancel;
+pub(crate) mod child;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod eval;
+pub(crate) mod export;
 pub(crate) mod materialize;
+pub(crate) mod pause;
 pub(crate) mod replay;
+pub(crate) mod resume;
 pub(crate) mod runs;
 pub(crate) mod show;
 pub(crate) mod sim;
+pub(crate) mod token;
 pub(crate) mod train;
+pub(crate) mod usage;
+pub(crate) mod why;
+pub(crate) mod workers;
 
 use crate::args::{Command, ConfigCommand, SimCommand};
 use crate::exit::Exit;
@@ -36,5 +45,17 @@ pub(crate) fn run(command: &Command, out: &Out) -> Result<Exit, Failure> {
         Command::Sim(SimCommand::Serve(args)) => sim::serve(args, out),
         Command::Sim(SimCommand::Data(args)) => sim::data(args, out),
         Command::MaterializeSearchqa(args) => materialize::run(args, out),
+        Command::Up(_) | Command::Coordinator(_) | Command::Worker(_) | Command::Submit(_) => Err(
+            Failure::usage("this build has no cluster yet; `skillopt train` works in one process"),
+        ),
+        Command::Cancel(args) => cancel::run(args, out),
+        Command::Pause(args) => pause::run(args, out),
+        Command::Resume(args) => resume::run(args, out),
+        Command::Export(args) => export::run(args, out),
+        Command::Workers(args) => workers::run(args, out),
+        Command::Usage(args) => usage::run(args, out),
+        Command::Why(args) => why::run(args, out),
+        Command::Token(command) => token::run(command, out),
+        Command::Child(args) => child::run(args),
     }
 }

@@ -13,21 +13,24 @@ use crate::output::Out;
 use crate::output::table::table;
 use crate::output::words::number;
 
+/// Where runs are if nobody says so.
+const BELOW: &str = "outputs";
 /// Folders below folders that are looked into.
 const DEPTH_MAX: usize = 4;
 /// Runs that are listed.
 const RUNS_MAX: usize = 10_000;
 
 pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
-    if !args.dir.is_dir() {
+    let dir = args.dir.as_deref().unwrap_or(Path::new(BELOW));
+    if !dir.is_dir() {
         return Err(
-            Failure::usage(format!("`{}` is no folder", args.dir.display())).hint(
+            Failure::usage(format!("`{}` is no folder", dir.display())).hint(
                 "`skillopt train` and `skillopt demo` write to `outputs` unless told otherwise",
             ),
         );
     }
     let mut dirs = Vec::new();
-    collect(&args.dir, DEPTH_MAX, &mut dirs);
+    collect(dir, DEPTH_MAX, &mut dirs);
     let head = ["run", "state", "steps", "initial", "best", "test", "lift"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let head = ["evaluation", "state", "split", "items", "exact", "partial"];
@@ -54,7 +57,7 @@ pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if dirs.is_empty() {
-        out.chat(format!("no runs below `{}`", args.dir.display()));
+        out.chat(format!("no runs below `{}`", dir.display()));
         return Ok(Exit::Done);
     }
     let with_rows = [rows, evaluations].into_iter().filter(|t| t.len() > 1);

@@ -1,0 +1,63 @@
+//! `skillopt export`: the folder of a run or a sweep, as `skillopt train` would have written it.
+
+use std::path::Path;
+
+use serde_json::json;
+use skillopt_coordinator::folder::RunFolder;
+
+use crate::args::ExportArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::found;
+use crate::output::Out;
+use crate::output::words::{amount, plural};
+use crate::remote::{self, Wanted};
+
+pub(crate) fn run(args: &ExportArgs, out: &Out) -> Result<Exit, Failure> {
+    check(&args.out)?;
+    let wanted = Wanted {
+        store: !args.no_store,
+        keep: &|path| path != ".skillopt/lock",
+    };
+    let fetched = remote::ask(&args.remote, out, async |remote| {
+        remote::download(remote, &args.id, &args.out, wanted).await
+    })?;
+    if out.json {
+        out.object(
+            "exported",
+            json!({"id": args.id, "dir": args.out, "files": fetched.files, "bytes": fetched.bytes}),
+        );
+        return Ok(Exit::Done);
+    }
+    let dir = args.out.display();
+    out.line(format!(
+        "{}, {} bytes, are in {dir}",
+        plural(fetched.files, "file"),
+        amount(fetched.bytes)
+    ));
+    if found::is_run(&args.out) && !args.no_store {
+        out.chat(format!(
+            "look at it with `skillopt show {dir}`; check its numbers with `skillopt replay {dir}`"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Refuses a folder that holds other things: files of two runs must not mix.
+fn check(dir: &Path) -> Result<(), Failure> {
+    if dir.exists() && !dir.is_dir() {
+        return Err(Failure::usage(format!("`{}` is no folder", dir.display()))
+            .hint("choose another --out"));
+    }
+    let is_empty = std::fs::read_dir(dir).map_or(Ok::<_, Failure>(true), |mut entries| {
+        Ok(entries.next().is_none())
+    })?;
+    if is_empty {
+        return Ok(());
+    }
+    RunFolder::new(dir).check_is_ours()?;
+    Err(
+        Failure::usage(format!("`{}` holds a run already", dir.display()))
+            .hint("choose a new folder with --out"),
+    )
+}

@@ -1,0 +1,131 @@
+//! `skillopt usage`: requests, tokens and dollars by run, sweep or tenant.
+
+use serde_json::{Value, json};
+use skillopt_proto::v1::{Usage, UsageRequest};
+
+use crate::args::{By, UsageArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::output::table::table;
+use crate::output::words::{amount, count, dollars};
+use crate::remote;
+
+impl By {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Sweep => "sweep",
+            Self::Tenant => "tenant",
+        }
+    }
+}
+
+pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
+    let by = args.by.word();
+    let asked = UsageRequest {
+        by: by.to_owned(),
+        id: args.id.clone().unwrap_or_default(),
+    };
+    let answer = remote::ask(&args.remote, out, async |remote| {
+        remote
+            .call(async |clients| clients.cluster().usage(asked.clone()).await)
+            .await
+    })?;
+    if out.json {
+        for row in &answer.rows {
+            out.object("usage", json(by, row));
+        }
+        return Ok(Exit::Done);
+    }
+    if answer.rows.is_empty() {
+        out.chat("nothing was used yet");
+        return Ok(Exit::Done);
+    }
+    let head = [
+        by, "name", "requests", "sent", "received", "held", "dollars", "limits",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(answer.rows.iter().map(row));
+    for line in table(&rows) {
+        out.line(line);
+    }
+    Ok(Exit::Done)
+}
+
+fn row(row: &Usage) -> Vec<String> {
+    let text = |text: &str| {
+        if text.is_empty() {
+            "—".to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    vec![
+        row.id.clone(),
+        text(&row.name),
+        count(row.requests),
+        amount(row.prompt_tokens),
+        amount(row.completion_tokens),
+        count(row.reserved_requests),
+        row.micro_usd.map_or_else(|| "—".to_owned(), dollars),
+        limits(row),
+    ]
+}
+
+/// Says what a purse may use at most.
+fn limits(row: &Usage) -> String {
+    let parts = [
+        row.cap_requests.map(|n| format!("{} requests", count(n))),
+        row.cap_tokens.map(|n| format!("{} tokens", amount(n))),
+        row.cap_micro_usd.map(dollars),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        "none".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+fn json(by: &str, row: &Usage) -> Value {
+    json!({
+        "by": by,
+        "id": row.id,
+        "name": row.name,
+        "requests": row.requests,
+        "prompt_tokens": row.prompt_tokens,
+        "completion_tokens": row.completion_tokens,
+        "micro_usd": row.micro_usd,
+        "reserved": {
+            "requests": row.reserved_requests,
+            "tokens": row.reserved_tokens,
+            "micro_usd": row.reserved_micro_usd,
+        },
+        "caps": {
+            "requests": row.cap_requests,
+            "tokens": row.cap_tokens,
+            "micro_usd": row.cap_micro_usd,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_price_is_not_nothing() {
+        let seen = row(&Usage {
+            id: "r1".to_owned(),
+            requests: 1_200,
+            cap_micro_usd: Some(5_000_000),
+            cap_requests: Some(9),
+            ..Usage::default()
+        });
+        assert_eq!(
+            seen,
+            ["r1", "—", "1,200", "0", "0", "0", "—", "9 requests, $5.00"]
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! Fetches the folder of a run or a sweep.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Component, Path, PathBuf};
+
+use skillopt_proto::v1::{DownloadRequest, DownloadResponse};
+use skillopt_runtime::files::{self, FileError};
+
+use super::link::Remote;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Longest path below a folder, in bytes.
+const PATH_MAX: usize = 4_096;
+
+/// Which files of a folder to keep.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Ask for the store with all answers, too.
+    pub(crate) store: bool,
+    /// Says which paths are kept.
+    pub(crate) keep: &'a dyn Fn(&str) -> bool,
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fetched {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Writes the files of `id` below `root`. A file is whole or not there; when the connection breaks
+/// all is asked for again.
+///
+/// # Errors
+/// Nobody answers, a refusal, or the file system refuses. *Cancel safety*: files that came are kept.
+pub(crate) async fn download(
+    remote: &Remote,
+    id: &str,
+    root: &Path,
+    wanted: Wanted<'_>,
+) -> Result<Fetched, Failure> {
+    let mut tries = remote.tries();
+    'again: loop {
+        let request = DownloadRequest {
+            id: id.to_owned(),
+            with_store: wanted.store,
+        };
+        let mut stream = match remote.clients().content().download(request).await {
+            Ok(response) => response.into_inner(),
+            Err(status) => {
+                tries.again(&status).await?;
+                continue;
+            }
+        };
+        let mut sink = Sink::new(root, wanted);
+        loop {
+            match stream.message().await {
+                Ok(Some(part)) => {
+                    tries.reset();
+                    sink.take(part)?;
+                }
+                Ok(None) => return sink.end(),
+                Err(status) => {
+                    tries.again(&status).await?;
+                    continue 'again;
+                }
+            }
+        }
+    }
+}
+
+/// Writes what comes.
+struct Sink<'a> {
+    root: &'a Path,
+    wanted: Wanted<'a>,
+    /// The file under way.
+    open: Option<Part>,
+    fetched: Fetched,
+}
+
+/// A file that is not whole yet; gone if it never is.
+struct Part {
+    /// Nothing for a file that nobody wants.
+    file: Option<(File, PathBuf, PathBuf)>,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some((_, aside, _)) = &self.file {
+            drop(std::fs::remove_file(aside));
+        }
+    }
+}
+
+impl<'a> Sink<'a> {
+    fn new(root: &'a Path, wanted: Wanted<'a>) -> Self {
+        Self {
+            root,
+            wanted,
+            open: None,
+            fetched: Fetched::default(),
+        }
+    }
+
+    fn take(&mut self, part: DownloadResponse) -> Result<(), Failure> {
+        if !part.path.is_empty() {
+            if self.open.is_some() {
+                return Err(nonsense("began a file before the last one ended"));
+            }
+            self.open = Some(self.begin(&part.path)?);
+        }
+        let open = self
+            .open
+            .as_mut()
+            .ok_or_else(|| nonsense("sent a part of no file"))?;
+        if let Some((file, aside, _)) = &mut open.file {
+            file.write_all(&part.chunk)
+                .map_err(|e| FileError::new("write", aside.clone(), e))?;
+            self.fetched.bytes += part.chunk.len() as u64;
+        }
+        if !part.last {
+            return Ok(());
+        }
+        if let Some((file, aside, path)) = self.open.take().and_then(|mut open| open.file.take()) {
+            drop(file);
+            std::fs::rename(&aside, &path).map_err(|e| FileError::new("write", path, e))?;
+            self.fetched.files += 1;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, name: &str) -> Result<Part, Failure> {
+        let below = safe(name).ok_or_else(|| nonsense("named a file outside of the folder"))?;
+        if !(self.wanted.keep)(name) {
+            return Ok(Part { file: None });
+        }
+        let path = self.root.join(below);
+        if let Some(parent) = path.parent() {
+            files::create_dir_all(parent)?;
+        }
+        let mut aside = path.clone().into_os_string();
+        aside.push(format!(".{}.part", std::process::id()));
+        let aside = PathBuf::from(aside);
+        let file = File::create(&aside).map_err(|e| FileError::new("write", aside.clone(), e))?;
+        Ok(Part {
+            file: Some((file, aside, path)),
+        })
+    }
+
+    fn end(self) -> Result<Fetched, Failure> {
+        match self.open {
+            None => Ok(self.fetched),
+            Some(_) => Err(nonsense("ended in the middle of a file")),
+        }
+    }
+}
+
+/// Returns a path that cannot leave the folder it is joined to.
+fn safe(name: &str) -> Option<PathBuf> {
+    let path = Path::new(name);
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+    let is_safe = !name.is_empty()
+        && name.len() <= PATH_MAX
+        && !name.contains(['\\', '\0'])
+        && path.components().all(is_plain);
+    is_safe.then(|| path.to_owned())
+}
+
+fn nonsense(what: &str) -> Failure {
+    Failure::new(Exit::Unexpected, format!("the coordinator {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(path: &str, chunk: &str, last: bool) -> DownloadResponse {
+        DownloadResponse {
+            path: path.to_owned(),
+            chunk: chunk.as_bytes().to_vec(),
+            last,
+        }
+    }
+
+    #[test]
+    fn paths_stay_in_the_folder() {
+        for (name, want) in [
+            ("a/b.md", true),
+            (".skillopt/run.json", true),
+            ("../a", false),
+            ("a/../../b", false),
+            ("/etc/passwd", false),
+            ("", false),
+            ("a\\b", false),
+        ] {
+            assert_eq!(safe(name).is_some(), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_come_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let keep = |name: &str| name != "unwanted";
+        let wanted = Wanted {
+            store: false,
+            keep: &keep,
+        };
+        let mut sink = Sink::new(dir.path(), wanted);
+        for sent in [
+            part("a/b", "12", false),
+            part("", "3", true),
+            part("unwanted", "x", true),
+            part("empty", "", true),
+        ] {
+            sink.take(sent).unwrap();
+        }
+        sink.take(part("half", "1", false)).unwrap();
+        assert_eq!(sink.fetched, Fetched { files: 2, bytes: 4 });
+        assert!(sink.end().is_err());
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).ok();
+        assert_eq!(read("a/b").as_deref(), Some("123"));
+        assert_eq!(read("empty").as_deref(), Some(""));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn parts_without_sense_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let keep = |_: &str| true;
+        for sent in [
+            vec![part("", "x", true)],
+            vec![part("a", "x", false), part("b", "x", false)],
+            vec![part("../a", "x", true)],
+        ] {
+            let wanted = Wanted {
+                store: false,
+                keep: &keep,
+            };
+            let mut sink = Sink::new(dir.path(), wanted);
+            let taken = sent.into_iter().try_for_each(|part| sink.take(part));
+            assert!(taken.is_err());
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a coordinator's refusal, or its silence, means to a person.
+
+use std::error::Error as _;
+
+use tonic::{Code, Status};
+
+use super::address::root;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Returns whether the connection failed, and not what was asked: another try may succeed.
+pub(super) fn is_link(status: &Status) -> bool {
+    // A status that a server sent has no source; one that the client made of a broken connection
+    // has.
+    status.code() == Code::Unavailable || status.source().is_some()
+}
+
+/// Returns what broke the connection, in a few words.
+pub(super) fn cause(status: &Status) -> String {
+    match status.source() {
+        Some(error) => root(error),
+        None => status.message().to_owned(),
+    }
+}
+
+/// No coordinator answers.
+pub(super) fn unreachable(places: &str, cause: &str) -> Failure {
+    Failure::new(
+        Exit::Unreachable,
+        format!("the coordinator at {places} does not answer: {cause}"),
+    )
+    .hint(
+        "check the address (--coordinator or SKILLOPT_COORDINATOR) and whether it runs; \
+         `skillopt up` starts a cluster on this machine",
+    )
+}
+
+/// Turns a refusal into a failure.
+pub(super) fn failure(status: &Status) -> Failure {
+    let said = status.message().trim();
+    let said = if said.is_empty() {
+        format!("the coordinator refused: {}", status.code())
+    } else {
+        said.to_owned()
+    };
+    match status.code() {
+        Code::Unauthenticated => Failure::usage(said).hint(
+            "show a token: in SKILLOPT_TOKEN or with --token-file; an admin makes one with \
+             `skillopt token create`",
+        ),
+        Code::PermissionDenied => Failure::usage(said)
+            .hint("an admin makes tokens with other roles: `skillopt token create --role …`"),
+        Code::NotFound => Failure::usage(said).hint("`skillopt runs` lists what there is"),
+        Code::InvalidArgument
+        | Code::FailedPrecondition
+        | Code::AlreadyExists
+        | Code::OutOfRange
+        | Code::ResourceExhausted => Failure::usage(said),
+        Code::Unimplemented => Failure::usage("the coordinator does not know this request")
+            .hint("it is of another release; use the same one on both sides"),
+        Code::Cancelled => Failure::new(Exit::Interrupted, said),
+        _ => Failure::new(Exit::Unexpected, said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_exit_codes() {
+        for (code, want) in [
+            (Code::Unauthenticated, Exit::Usage),
+            (Code::PermissionDenied, Exit::Usage),
+            (Code::NotFound, Exit::Usage),
+            (Code::InvalidArgument, Exit::Usage),
+            (Code::Internal, Exit::Unexpected),
+        ] {
+            let failure = failure(&Status::new(code, "the words"));
+            assert_eq!(failure.exit, want);
+            assert_eq!(failure.errors[0].message, "the words");
+        }
+        assert_eq!(unreachable("http://x", "refused").exit, Exit::Unreachable);
+    }
+
+    #[test]
+    fn a_broken_connection_is_told_from_a_refusal() {
+        assert!(is_link(&Status::unavailable("going away")));
+        assert!(!is_link(&Status::unknown("sent by a server")));
+        let broken = Status::from_error(Box::new(std::io::Error::other("reset")));
+        assert!(is_link(&broken));
+        assert_eq!(cause(&broken), "reset");
+    }
+}
