@@ -25,8 +25,8 @@ use crate::commit::Commit;
 use crate::message::{Enqueue, Lane, Leased, RunId, Ticket, Want};
 use crate::notice::{Ended, Mailbox, Notices};
 use crate::queue::{
-    Completed, DeadLetter, EVIDENCE_BYTES_MAX, Error, FAILURE_BYTES_MAX, Failure, Limits, Queue,
-    Renewal, Stats, Which, Withdrawn,
+    Completed, DeadLetter, EVIDENCE_BYTES_MAX, Error, FAILURE_BYTES_MAX, Failure, JobState,
+    LaneStats, Limits, Queue, Renewal, Stats, Which, Withdrawn,
 };
 use crate::state::{Effects, End, State};
 use crate::store::{self, RESULT_BYTES_MAX, check_size};
@@ -287,5 +287,15 @@ impl Queue for EmbeddedQueue {
 
     async fn stats(&self) -> Result<Stats, Error> {
         Ok(self.shared.step(|state, now, _| state.stats(now)))
+    }
+
+    async fn states(&self, keys: &[Key]) -> Result<Vec<JobState>, Error> {
+        Ok(self
+            .shared
+            .step(|state, _, _| keys.iter().map(|key| state.state_of(key)).collect()))
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneStats>, Error> {
+        Ok(self.shared.step(|state, now, _| state.lanes(now)))
     }
 }

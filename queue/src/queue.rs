@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 pub use crate::dead_letter::{
     DeadLetter, EVIDENCE_BYTES_MAX, EVIDENCE_MAX, Evidence, FAILURE_BYTES_MAX, Failure,
 };
-use crate::message::{Enqueue, Leased, RunId, Ticket, Want};
+use crate::message::{Enqueue, Lane, Leased, RunId, Ticket, Want};
 use crate::notice::Notices;
 use crate::store;
 
@@ -128,6 +128,61 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// If the queue is closed or cannot be reached.
     async fn stats(&self) -> Result<Stats, Error>;
+
+    /// Returns where jobs are, in the order of `keys`. It says nothing of stored results.
+    ///
+    /// # Errors
+    /// If the queue is closed or cannot be reached.
+    async fn states(&self, keys: &[Key]) -> Result<Vec<JobState>, Error>;
+
+    /// Returns the lanes that have jobs to lease now, by name.
+    ///
+    /// # Errors
+    /// If the queue is closed or cannot be reached.
+    async fn lanes(&self) -> Result<Vec<LaneStats>, Error>;
+}
+
+/// Where a job is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// The queue does not know it: it was never submitted, has ended, or was withdrawn.
+    Unknown,
+    /// It could be leased now.
+    Waiting {
+        /// When it was enqueued.
+        since: Timestamp,
+        /// How often its lease ran out so far; above 0, it is back from a worker that was lost.
+        losses: u32,
+    },
+    /// It waits for its time.
+    Delayed {
+        /// When it may be leased.
+        until: Timestamp,
+        /// What the worker said that returned it; `None` if it was submitted for later.
+        cause: Option<String>,
+    },
+    /// A worker holds it.
+    Leased {
+        /// The worker's name.
+        worker: Arc<str>,
+        /// When the lease was granted.
+        since: Timestamp,
+        /// When it runs out unless it is renewed.
+        expires_at: Timestamp,
+    },
+    /// No worker could finish it.
+    Dead(Arc<DeadLetter>),
+}
+
+/// The jobs of one lane that could be leased now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneStats {
+    /// The lane.
+    pub lane: Lane,
+    /// Jobs that could be leased now.
+    pub queued: usize,
+    /// How long the oldest of them has been there.
+    pub oldest: Duration,
 }
 
 /// Which jobs of a run.

@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use skillopt_core::job::Key;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +21,9 @@ use self::entry::{Entry, Place, Waiter};
 use self::index::{Delayed, Graves, Ready};
 use crate::clock::Timestamp;
 use crate::message::{Enqueue, Lane, RunId};
-use crate::queue::{DeadLetter, Error, JOB_BYTES_MAX, Limits, Stats, Which, Withdrawn};
+use crate::queue::{
+    DeadLetter, Error, JOB_BYTES_MAX, JobState, LaneStats, Limits, Stats, Which, Withdrawn,
+};
 
 /// Waits (a submission for a job) per place in the queue; bounds joins of the same jobs.
 const WAITS_PER_JOB_MAX: usize = 4;
@@ -306,6 +309,51 @@ impl<W: Clone + PartialEq> State<W> {
             oldest: oldest.unwrap_or_default(),
             refused: self.refused,
             losses: self.losses,
+        }
+    }
+
+    /// Returns the lanes that have ready jobs, by name.
+    pub(crate) fn lanes(&self, now: Timestamp) -> Vec<LaneStats> {
+        let mut lanes: Vec<LaneStats> = self
+            .ready
+            .lanes()
+            .map(|(lane, queued)| LaneStats {
+                lane: lane.clone(),
+                queued,
+                oldest: Duration::ZERO,
+            })
+            .collect();
+        lanes.sort_by(|a, b| a.lane.cmp(&b.lane));
+        for entry in self.ready.oldest().filter_map(|key| self.jobs.get(&key)) {
+            if let Ok(at) = lanes.binary_search_by(|stats| stats.lane.cmp(&entry.lane)) {
+                lanes[at].oldest = lanes[at].oldest.max(now.since(entry.enqueued_at));
+            }
+        }
+        lanes
+    }
+
+    /// Returns where a job is.
+    pub(crate) fn state_of(&self, key: &Key) -> JobState {
+        let Some(entry) = self.jobs.get(key) else {
+            return match self.graves.get(key) {
+                Some(letter) => JobState::Dead(letter.clone()),
+                None => JobState::Unknown,
+            };
+        };
+        match &entry.place {
+            Place::Checking { .. } | Place::Ready => JobState::Waiting {
+                since: entry.enqueued_at,
+                losses: entry.losses,
+            },
+            Place::Delayed { until, is_backoff } => JobState::Delayed {
+                until: *until,
+                cause: entry.last_word().filter(|_| *is_backoff),
+            },
+            Place::Leased(lease) => JobState::Leased {
+                worker: lease.worker.clone(),
+                since: lease.granted_at,
+                expires_at: lease.expires_at,
+            },
         }
     }
 

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 
 use super::{MS, Rig, TTL, assert_result, job, key, limits, names, next};
-use crate::message::{Enqueue, Priority, RunId};
+use crate::clock::Clock;
+use crate::message::{Enqueue, Lane, Priority, RunId};
 use crate::notice::{Ended, UNREAD_BYTES_MAX};
-use crate::queue::{Error, JOB_BYTES_MAX, Renewal, Which, Withdrawn};
+use crate::queue::{Error, JOB_BYTES_MAX, JobState, LaneStats, Renewal, Which, Withdrawn};
 
 fn of_run(run: &str, name: &str) -> Enqueue {
     Enqueue {
@@ -219,4 +220,68 @@ pub async fn counts_add_up(rig: &Rig) {
     rig.clock.advance(TTL);
     let stats = rig.queue.stats().await.expect("stats");
     assert_eq!((stats.queued, stats.leased, stats.losses), (2, 0, 1));
+}
+
+/// Each job can be found, with what there is to say of it.
+pub async fn every_job_can_be_found(rig: &Rig) {
+    let now = rig.clock.now();
+    let mut later = job("later");
+    later.not_before = Some(now.plus(TTL));
+    let mut exec = job("exec");
+    exec.lane = Lane::new("exec");
+    let jobs = [job("dead"), job("held"), job("back"), job("a"), exec, later];
+    let _notices = rig.submit(jobs).await;
+    let leased = rig.lease(3).await;
+    let failure = crate::queue::Failure {
+        cause: "x".into(),
+        detail: Bytes::new(),
+    };
+    let queue = &rig.queue;
+    queue
+        .give_up(leased[0].ticket, failure)
+        .await
+        .expect("to give up");
+    queue
+        .retry(leased[2].ticket, TTL * 2, "busy")
+        .await
+        .expect("a retry");
+    rig.clock.advance(MS);
+    let keys = ["dead", "held", "back", "a", "later", "never"].map(key);
+    let found = queue.states(&keys).await.expect("states");
+    assert!(matches!(&found[0], JobState::Dead(letter) if letter.key == key("dead")));
+    assert_eq!(
+        found[1],
+        JobState::Leased {
+            worker: "w1".into(),
+            since: now,
+            expires_at: now.plus(TTL)
+        }
+    );
+    assert_eq!(
+        found[2],
+        JobState::Delayed {
+            until: now.plus(TTL * 2),
+            cause: Some("busy".into())
+        }
+    );
+    let waiting = |losses| JobState::Waiting { since: now, losses };
+    assert_eq!(found[3], waiting(0));
+    assert_eq!(
+        found[4],
+        JobState::Delayed {
+            until: now.plus(TTL),
+            cause: None
+        }
+    );
+    assert_eq!(found[5], JobState::Unknown);
+    let lanes = queue.lanes().await.expect("lanes");
+    let lane = |name| LaneStats {
+        lane: Lane::new(name),
+        queued: 1,
+        oldest: MS,
+    };
+    assert_eq!(lanes, [lane("chat"), lane("exec")]);
+    rig.clock.advance(TTL);
+    let found = queue.states(&[key("held")]).await.expect("states");
+    assert_eq!(found, [waiting(1)]);
 }

@@ -51,17 +51,24 @@ pub(super) enum Place {
 pub(super) struct Lease {
     fence: Fence,
     pub(super) worker: Arc<str>,
+    pub(super) granted_at: Timestamp,
     pub(super) expires_at: Timestamp,
     pub(super) is_committing: bool,
     pub(super) cancelled: CancellationToken,
 }
 
 impl Lease {
-    pub(super) fn new(fence: Fence, worker: Arc<str>, expires_at: Timestamp) -> Self {
+    pub(super) fn new(
+        fence: Fence,
+        worker: Arc<str>,
+        granted_at: Timestamp,
+        expires_at: Timestamp,
+    ) -> Self {
         let cancelled = CancellationToken::new();
         Self {
             fence,
             worker,
+            granted_at,
             expires_at,
             is_committing: false,
             cancelled,
@@ -109,6 +116,11 @@ impl<W> Entry<W> {
             expires_at: lease.expires_at,
             cancelled: lease.cancelled.clone(),
         }
+    }
+
+    /// What was noted last.
+    pub(super) fn last_word(&self) -> Option<String> {
+        self.evidence.last().map(|evidence| evidence.what.clone())
     }
 
     pub(super) fn note(&mut self, at: Timestamp, worker: Arc<str>, what: &str) {

@@ -79,6 +79,11 @@ impl Ready {
         self.lanes.values().flat_map(per_lane)
     }
 
+    /// Lanes with jobs, and how many.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = (&Lane, usize)> {
+        self.lanes.iter().map(|(lane, jobs)| (lane, jobs.len()))
+    }
+
     pub(super) const fn len(&self) -> usize {
         self.len
     }
@@ -140,6 +145,10 @@ impl Graves {
         if let Some(place) = self.by_key.remove(key) {
             self.letters.remove(&place);
         }
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Arc<DeadLetter>> {
+        self.letters.get(self.by_key.get(key)?)
     }
 
     pub(super) fn newest(&self, max: usize) -> Vec<Arc<DeadLetter>> {

@@ -30,7 +30,7 @@ impl<W: Clone + PartialEq> State<W> {
             };
             let fence = Fence(self.next_fence);
             self.next_fence += 1;
-            let lease = Lease::new(fence, want.worker.clone(), expires_at);
+            let lease = Lease::new(fence, want.worker.clone(), now, expires_at);
             entry.deliveries = entry.deliveries.saturating_add(1);
             granted.push(entry.leased(key, &lease));
             entry.place = Place::Leased(lease);
