@@ -1,7 +1,8 @@
 //! Settings of single backends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::address;
@@ -24,6 +25,15 @@ pub struct BackendSettings {
     from_env: BTreeMap<String, Json>,
     secrets: BTreeMap<String, Secret>,
     secrets_from_env: BTreeMap<String, Secret>,
+}
+
+/// [`BackendSettings`] as they travel: of credentials only the names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SettingsWire {
+    configured: BTreeMap<String, Json>,
+    from_env: BTreeMap<String, Json>,
+    secrets: BTreeSet<String>,
+    secrets_from_env: BTreeSet<String>,
 }
 
 /// Where and how one role reaches an OpenAI-compatible server.
@@ -160,6 +170,38 @@ impl BackendSettings {
             timeout_seconds: get("timeout_seconds")
                 .and_then(Json::as_f64)
                 .unwrap_or(300.0),
+        }
+    }
+
+    /// Leaves the credentials out.
+    pub(crate) fn to_wire(&self) -> SettingsWire {
+        let clean = |values: &BTreeMap<String, Json>| -> BTreeMap<String, Json> {
+            let clean = |value: &Json| match value {
+                Json::String(text) => Json::from(address::without_credentials(text)),
+                other => other.clone(),
+            };
+            let pairs = values.iter();
+            pairs.map(|(name, v)| (name.clone(), clean(v))).collect()
+        };
+        SettingsWire {
+            configured: clean(&self.configured),
+            from_env: clean(&self.from_env),
+            secrets: self.secrets.keys().cloned().collect(),
+            secrets_from_env: self.secrets_from_env.keys().cloned().collect(),
+        }
+    }
+
+    /// Reads what travelled; each credential is [`REDACTED`].
+    pub(crate) fn from_wire(wire: &SettingsWire) -> Self {
+        let hidden = |names: &BTreeSet<String>| -> BTreeMap<String, Secret> {
+            let names = names.iter();
+            names.map(|n| (n.clone(), Secret::new(REDACTED))).collect()
+        };
+        Self {
+            configured: wire.configured.clone(),
+            from_env: wire.from_env.clone(),
+            secrets: hidden(&wire.secrets),
+            secrets_from_env: hidden(&wire.secrets_from_env),
         }
     }
 

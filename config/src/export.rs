@@ -112,7 +112,7 @@ pub fn shown(config: &RunConfig) -> Map<String, Json> {
     map
 }
 
-fn redacted(name: &str, value: &Json) -> Json {
+pub(crate) fn redacted(name: &str, value: &Json) -> Json {
     match value {
         Json::Null => Json::Null,
         Json::Object(map) => Json::Object(

@@ -31,6 +31,7 @@ mod secret;
 mod setting;
 pub mod suggest;
 pub mod sweep;
+mod wire;
 pub mod yaml;
 
 pub use backend_settings::{BackendSettings, OpenAiCompatible};
@@ -51,6 +52,7 @@ pub use reference::reference_page;
 pub use roles::Role;
 pub use run_config::{KEYS, RunConfig};
 pub use secret::{REDACTED, Secret, is_secret_name};
+pub use wire::Wire;
 
 #[cfg(test)]
 mod tests;

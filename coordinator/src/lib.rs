@@ -3,6 +3,8 @@
 //! Knows queues and stores, not workers or models. Start at [`train::train`] for the loop, at
 //! [`session::Session`] for how its questions become jobs.
 
+pub mod bundle;
+pub mod evaluate;
 pub mod events;
 pub mod folder;
 pub mod halt;

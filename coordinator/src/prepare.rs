@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use skillopt_benchmarks::{LoadArgs, LoadError, Suite, registry};
+use skillopt_benchmarks::splits::Generated;
+use skillopt_benchmarks::{LoadArgs, LoadError, registry};
 use skillopt_config::{Origin, Role, RunConfig, Scope};
-use skillopt_core::Hash;
 use skillopt_core::job::{Limits, Profile};
+use skillopt_core::skill::Folder;
+use skillopt_core::stages::prompts;
+use skillopt_core::{Hash, capability};
 use skillopt_queue::{Lane, RunId};
 
 use crate::inputs::{self, InputError};
@@ -38,6 +41,15 @@ pub enum PrepareError {
     /// Configuration and data contradict each other.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// Nothing to score.
+    #[error("the {0} split has no items, so there is no score")]
+    NothingJudged(&'static str),
+    /// Data that would be others after a journey.
+    #[error(
+        "the data cannot be sent: a number in them is not the same once it is written and read \
+         again; write it with fewer digits, or as a text"
+    )]
+    Unportable,
     /// A value that cannot be written down.
     #[error("cannot describe the run: {0}")]
     Encode(#[from] serde_json::Error),
@@ -62,11 +74,44 @@ pub struct Prepared {
     pub title: String,
 }
 
+/// What a run reads of files: all that is needed beside its configuration.
+#[derive(Clone, Debug)]
+pub struct Inputs {
+    /// Registered name of the benchmark.
+    pub benchmark: String,
+    /// Its version.
+    pub benchmark_version: String,
+    /// What people call it.
+    pub title: String,
+    /// The data.
+    pub samples: Samples,
+    /// The split folder to write, if the data were cut by a ratio.
+    pub generated: Option<Generated>,
+    /// Settings of every rollout.
+    pub settings: Arc<Value>,
+    /// Rows of the final table of accuracy by type.
+    pub task_types: Vec<String>,
+    /// What the error analyst may call a failure.
+    pub failure_types: Vec<String>,
+    /// The skill to start from.
+    pub initial: Folder,
+    /// Prompt templates.
+    pub prompts: prompts::Set,
+}
+
 /// Loads everything a run needs.
 ///
 /// # Errors
 /// See [`PrepareError`]; nothing is written in any case.
-pub fn prepare(config: &RunConfig, lane: &str) -> Result<Prepared, PrepareError> {
+pub fn prepare(config: &RunConfig) -> Result<Prepared, PrepareError> {
+    describe(config, load(config)?)
+}
+
+/// Reads the files of a run.
+///
+/// # Errors
+/// See [`PrepareError`]; nothing is written in any case.
+pub fn load(config: &RunConfig) -> Result<Inputs, PrepareError> {
     let benchmark = registry::find(&config.env)?;
     let suite = benchmark.load(&load_args(config))?;
     let initial = inputs::skill(&config.skill_init, config.allow_missing_skill_init)?;
@@ -75,39 +120,40 @@ pub fn prepare(config: &RunConfig, lane: &str) -> Result<Prepared, PrepareError>
         benchmark.name(),
         &suite.analyst_prompts,
     )?;
-    let samples = Samples::new(suite.splits);
-    let mut plan = Plan::new(config, samples, initial, prompts)?;
-    plan.generated = suite.generated;
-    plan.failure_types.clone_from(&suite.failure_categories);
-    plan.task_types.clone_from(&suite.task_types);
-    let shell = Suite {
-        splits: skillopt_benchmarks::Splits::default(),
-        generated: None,
-        ..suite
-    };
-    describe(
-        config,
-        plan,
-        &shell,
-        benchmark.name(),
-        benchmark.version(),
-        lane,
-    )
+    Ok(Inputs {
+        benchmark: benchmark.name().to_owned(),
+        benchmark_version: benchmark.version().to_owned(),
+        title: suite.title,
+        samples: Samples::new(suite.splits),
+        generated: suite.generated,
+        settings: Arc::new(suite.settings),
+        task_types: suite.task_types,
+        failure_types: suite.failure_categories,
+        initial,
+        prompts,
+    })
 }
 
-fn describe(
-    config: &RunConfig,
-    plan: Plan,
-    suite: &Suite,
-    benchmark: &str,
-    benchmark_version: &str,
-    lane: &str,
-) -> Result<Prepared, PrepareError> {
+/// Makes a run of a configuration and what it read.
+///
+/// # Errors
+/// They contradict each other.
+pub fn describe(config: &RunConfig, inputs: Inputs) -> Result<Prepared, PrepareError> {
+    let Inputs {
+        benchmark,
+        benchmark_version,
+        settings: settings_value,
+        ..
+    } = inputs;
+    let mut plan = Plan::new(config, inputs.samples, inputs.initial, inputs.prompts)?;
+    plan.generated = inputs.generated;
+    plan.failure_types = inputs.failure_types;
+    plan.task_types = inputs.task_types;
     let profiles = [
         profile(config, Role::Target),
         profile(config, Role::Optimizer),
     ];
-    let settings = Bytes::from(serde_json::to_vec(&suite.settings)?);
+    let settings = Bytes::from(serde_json::to_vec(settings_value.as_ref())?);
     let target = Bytes::from(serde_json::to_vec(&profiles[0])?);
     let optimizer = Bytes::from(serde_json::to_vec(&profiles[1])?);
     let sizes = skillopt_config::Sizes::derive(config, plan.samples.train.len()).ok();
@@ -136,11 +182,16 @@ fn describe(
             Scope::Run | Scope::Fresh => run.clone(),
         },
         run: RunId::new(&run),
-        lane: Lane::new(lane),
-        benchmark: benchmark.to_owned(),
-        benchmark_version: benchmark_version.to_owned(),
+        rollout_lane: Lane::new(&capability::rollouts(
+            &profiles[0].backend,
+            &benchmark,
+            &benchmark_version,
+        )),
+        chat_lane: Lane::new(&capability::calls(&profiles[1].backend)),
+        benchmark,
+        benchmark_version,
         settings: Hash::of(&settings),
-        settings_value: Arc::new(suite.settings.clone()),
+        settings_value,
         target: Hash::of(&target),
         optimizer: Hash::of(&optimizer),
         rollout_limits: limits(config, config.exec_timeout),
@@ -154,7 +205,7 @@ fn describe(
         common,
         profiles,
         blobs: vec![settings, target, optimizer],
-        title: suite.title.clone(),
+        title: inputs.title,
     })
 }
 

@@ -49,8 +49,10 @@ pub enum Source {
 pub struct Common {
     /// The run.
     pub run: RunId,
-    /// Lane of its jobs.
-    pub lane: Lane,
+    /// Lane of its rollouts.
+    pub rollout_lane: Lane,
+    /// Lane of its optimizer calls.
+    pub chat_lane: Lane,
     /// Who may share its answers; see [`Job::scope`].
     pub scope: String,
     /// Registered name of the benchmark.
@@ -166,7 +168,10 @@ impl Session {
         Ok(Enqueue {
             key,
             job: bytes.into(),
-            lane: self.common.lane.clone(),
+            lane: match &job.work {
+                Work::Rollout(_) => self.common.rollout_lane.clone(),
+                Work::Chat(_) => self.common.chat_lane.clone(),
+            },
             priority: match urgency {
                 Urgency::Next => Priority::NORMAL,
                 Urgency::Soon => Priority::new(3),

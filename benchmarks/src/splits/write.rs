@@ -1,6 +1,7 @@
 //! Writing a split folder, so that a crash never leaves half a file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use crate::error::LoadError;
 /// to belong to somebody else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
-    files: Vec<(PathBuf, Vec<u8>)>,
+    files: Vec<(PathBuf, Arc<[u8]>)>,
 }
 
 impl Generated {
@@ -29,13 +30,25 @@ impl Generated {
         Ok(Self { files })
     }
 
+    /// Takes files as they are: those that [`Self::files`] gave, at their new place.
+    #[must_use]
+    pub const fn from_files(files: Vec<(PathBuf, Arc<[u8]>)>) -> Self {
+        Self { files }
+    }
+
+    /// Returns the files with their paths.
+    #[must_use]
+    pub fn files(&self) -> &[(PathBuf, Arc<[u8]>)] {
+        &self.files
+    }
+
     /// Writes the files. Those that already hold the same bytes are left alone.
     ///
     /// # Errors
     /// A file cannot be written.
     pub fn write(&self) -> Result<(), FileError> {
         for (path, bytes) in &self.files {
-            if !std::fs::read(path).is_ok_and(|old| old == *bytes) {
+            if !std::fs::read(path).is_ok_and(|old| *old == **bytes) {
                 files::write_atomic(path, bytes)?;
             }
         }
@@ -47,9 +60,9 @@ fn value(item: &Item) -> &Value {
     &item.value
 }
 
-fn json<T: Serialize>(path: PathBuf, content: &T) -> Result<(PathBuf, Vec<u8>), LoadError> {
+fn json<T: Serialize>(path: PathBuf, content: &T) -> Result<(PathBuf, Arc<[u8]>), LoadError> {
     let mut bytes =
         serde_json::to_vec_pretty(content).map_err(|e| LoadError::io("write", &path, e.into()))?;
     bytes.push(b'\n');
-    Ok((path, bytes))
+    Ok((path, bytes.into()))
 }

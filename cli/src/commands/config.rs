@@ -54,7 +54,7 @@ pub(crate) fn check(args: &ConfigCheckArgs, out: &Out) -> Result<Exit, Failure> 
     // A ratio split is worked out, and must leave nothing behind.
     let scratch = tempfile::tempdir()?;
     config.out_root = scratch.path().display().to_string();
-    let prepared = prepare(&config, skillopt_worker::CHAT_LANE)?;
+    let prepared = prepare(&config)?;
     let need = Preflight::new(&prepared, config.max_turns.unwrap_or(1) as u64);
     if out.json {
         out.object("check", json!({"ok": true, "need": need.to_json()}));

@@ -155,7 +155,7 @@ fn scratch_prepare(config: &RunConfig) -> Result<Prepared, Failure> {
     let scratch = tempfile::tempdir()?;
     let mut config = config.clone();
     config.out_root = scratch.path().display().to_string();
-    Ok(prepare(&config, skillopt_worker::CHAT_LANE)?)
+    Ok(prepare(&config)?)
 }
 
 fn folder(config: &RunConfig) -> Check {

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &ReplayArgs, out: &Out) -> Result<Exit, Failure> {
     let scratch = tempfile::tempdir()?;
     let root = scratch.path().join("run");
     let config = config(&found, &root)?;
-    let prepared = prepare(&config, skillopt_worker::CHAT_LANE).map_err(|e| {
+    let prepared = prepare(&config).map_err(|e| {
         Failure::usage(e).hint("call `skillopt replay` from the folder where the run was started")
     })?;
     let seen = again(&found, &config, &prepared, &root, out)?;

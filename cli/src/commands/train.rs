@@ -56,7 +56,7 @@ pub(crate) fn check(config: &RunConfig) -> Result<(), Failure> {
 /// # Errors
 /// Something of it cannot be used.
 pub(crate) fn prepared(config: &RunConfig) -> Result<Prepared, Failure> {
-    Ok(prepare(config, skillopt_worker::CHAT_LANE)?)
+    Ok(prepare(config)?)
 }
 
 /// Refuses more slots than the system has sockets for.

@@ -1,0 +1,44 @@
+//! The blob that names the others.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use skillopt_config::Wire;
+use skillopt_core::Hash;
+use skillopt_queue::Store;
+
+use super::{UnpackError, VERSION, What, code};
+
+/// The root of a bundle.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Root {
+    pub(super) version: u32,
+    pub(super) what: What,
+    pub(super) config: Wire,
+    /// The suite.
+    pub(super) suite: Hash,
+    /// The first skill, encoded.
+    pub(super) initial: Hash,
+    /// Templates that replace built-in ones.
+    pub(super) prompts: BTreeMap<String, String>,
+    /// Name of the run as the submitter worked it out.
+    pub(super) run: String,
+}
+
+/// Read before the rest, which another version may write otherwise.
+#[derive(Deserialize)]
+struct Head {
+    version: u32,
+}
+
+pub(super) async fn read(store: &dyn Store, hash: Hash) -> Result<Root, UnpackError> {
+    let bytes = store.blobs(&[hash]).await?.pop().flatten();
+    let bytes = bytes.ok_or(UnpackError::Missing(hash))?;
+    let head: Head = code::decode("its root", &bytes)?;
+    if head.version > VERSION {
+        return Err(UnpackError::Newer {
+            found: head.version,
+        });
+    }
+    code::decode("its root", &bytes)
+}
