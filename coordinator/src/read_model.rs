@@ -6,6 +6,8 @@
 mod cell;
 mod cluster;
 mod forecast;
+mod numbers;
+mod overview;
 mod rows;
 mod verdict;
 mod words;
@@ -17,6 +19,8 @@ use crate::events::Event;
 
 pub use cell::{CellRow, TrajectoryRow};
 pub use cluster::{LedgerRow, Overview, ProviderRow, RunLine, SweepLine, WaitReason, WorkerRow};
+pub use numbers::{about, amount, count, money, number, plural, span, time_of_day};
+pub use overview::{Inputs, overview};
 pub use rows::{
     EvaluationRow, ForecastRow, LiftRow, NoticeRow, RunRow, StepRow, TestRow, TokenRow,
 };
