@@ -111,9 +111,9 @@ impl RunView {
         self.run.forecast = forecast::forecast(&self.run, &self.steps);
     }
 
-    /// Takes in how long the last step took, from who watched it.
-    pub fn took(&mut self, seconds: f64) {
-        if let Some(row) = self.steps.last_mut() {
+    /// Takes in how long a row's step took, from who watched it.
+    pub fn took(&mut self, row: usize, seconds: f64) {
+        if let Some(row) = self.steps.get_mut(row) {
             row.took_s = Some(seconds);
         }
         self.run.forecast = forecast::forecast(&self.run, &self.steps);

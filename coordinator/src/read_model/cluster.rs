@@ -159,23 +159,23 @@ pub struct Overview {
     pub at_unix_ms: u64,
     /// How it goes, and the largest cause.
     pub headline: Headline,
-    /// Jobs finished in the last minute.
-    pub finished_a_minute: u64,
+    /// Jobs finished in the last minute; absent if nobody counted for so long.
+    pub finished_a_minute: Option<u64>,
     /// Jobs finished a minute before that, on average; absent if nobody counted for so long.
     pub finished_a_minute_before: Option<f64>,
-    /// Slots that are busy.
-    pub running: u64,
+    /// Slots that are busy; absent if nobody counts them, as for runs without a cluster.
+    pub running: Option<u64>,
     /// Slots of all workers that live.
-    pub slots: u64,
+    pub slots: Option<u64>,
     /// Jobs that wait.
-    pub waiting: u64,
+    pub waiting: Option<u64>,
     /// Dollars an hour at the pace of the last minutes.
     pub cost_usd_an_hour: Option<f64>,
     /// Why there is no cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd_an_hour_missing_reason: Option<String>,
     /// Dollars that are reserved and not settled.
-    pub reserved_usd: f64,
+    pub reserved_usd: Option<f64>,
     /// Why jobs wait, most first; the counts add up to `waiting`.
     pub waits: Vec<WaitReason>,
     /// Provider accounts, those in trouble first.

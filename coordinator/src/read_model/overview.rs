@@ -30,8 +30,8 @@ pub struct Inputs {
     pub accounts: Vec<Account>,
     /// Why jobs wait; each waiting job is counted once.
     pub waits: Vec<WaitReason>,
-    /// Jobs finished in the last minute.
-    pub finished_a_minute: u64,
+    /// Jobs finished in the last minute; nothing if nobody counted for so long.
+    pub finished_a_minute: Option<u64>,
     /// Jobs finished a minute before that, on average.
     pub finished_a_minute_before: Option<f64>,
     /// What the last minutes cost, as dollars an hour.
@@ -68,15 +68,15 @@ pub fn overview(inputs: Inputs) -> Overview {
         headline: Headline::default(),
         finished_a_minute: inputs.finished_a_minute,
         finished_a_minute_before: inputs.finished_a_minute_before,
-        running: alive().map(WorkerRow::busy_sum).sum(),
-        slots: alive().map(WorkerRow::slots_sum).sum(),
-        waiting: waits.iter().map(|wait| wait.count).sum(),
+        running: Some(alive().map(WorkerRow::busy_sum).sum()),
+        slots: Some(alive().map(WorkerRow::slots_sum).sum()),
+        waiting: Some(waits.iter().map(|wait| wait.count).sum()),
         cost_usd_an_hour: inputs.cost_usd_an_hour,
         cost_usd_an_hour_missing_reason: inputs
             .cost_usd_an_hour
             .is_none()
             .then(|| "the price of some model is unknown".to_owned()),
-        reserved_usd: dollars(inputs.reserved.micro_usd),
+        reserved_usd: Some(dollars(inputs.reserved.micro_usd)),
         waits,
         providers,
         workers,
@@ -94,9 +94,11 @@ fn headline(seen: &Overview) -> Headline {
         .iter()
         .find(|wait| !HARMLESS.contains(&wait.code.as_str()));
     let sick = seen.workers.iter().find(|row| row.state == "sick");
-    let first = if seen.waiting == 0 && seen.running == 0 {
+    let waiting = seen.waiting.unwrap_or(0);
+    let running = seen.running.unwrap_or(0);
+    let first = if waiting == 0 && running == 0 {
         "There is nothing to do.".to_owned()
-    } else if seen.running == 0 && seen.finished_a_minute == 0 {
+    } else if running == 0 && seen.finished_a_minute.unwrap_or(0) == 0 {
         "Work is standing still.".to_owned()
     } else if cause.is_some() || sick.is_some() {
         format!("Work is moving, {} than it could.", slower(seen))
@@ -110,10 +112,10 @@ fn headline(seen: &Overview) -> Headline {
         Some(wait) => second.push(format!(
             "{} of {}: {}.",
             count(wait.count),
-            plural(seen.waiting, "waiting job"),
+            plural(waiting, "waiting job"),
             wait.words.trim_end_matches('.')
         )),
-        None if seen.running > 0 => second.push("No job waits.".to_owned()),
+        None if running > 0 => second.push("No job waits.".to_owned()),
         None => {}
     }
     if let Some(row) = sick {
@@ -134,7 +136,8 @@ fn slower(seen: &Overview) -> &'static str {
     let share = seen
         .finished_a_minute_before
         .filter(|before| *before > 0.0)
-        .map_or(1.0, |before| seen.finished_a_minute as f64 / before);
+        .zip(seen.finished_a_minute)
+        .map_or(1.0, |(before, now)| now as f64 / before);
     match share {
         _ if share >= SLOWER => "slower",
         0.8.. => "a little slower",
@@ -297,7 +300,7 @@ mod tests {
             program: "1.0".to_owned(),
             workers: vec![worker("w-1", "well", 99_000, busy)],
             waits,
-            finished_a_minute: u64::from(busy),
+            finished_a_minute: Some(u64::from(busy)),
             ..Inputs::default()
         }
     }
@@ -305,7 +308,7 @@ mod tests {
     #[test]
     fn the_headline_says_how_it_goes_and_why() {
         let slow = Inputs {
-            finished_a_minute: 35,
+            finished_a_minute: Some(35),
             finished_a_minute_before: Some(52.0),
             ..inputs(5, vec![wait("fair_share", 31), wait("rate_limited", 212)])
         };
@@ -368,7 +371,7 @@ mod tests {
                 ("a", "well", None),
             ]
         );
-        assert_eq!((seen.running, seen.slots), (7, 48));
+        assert_eq!((seen.running, seen.slots), (Some(7), Some(48)));
     }
 
     #[test]
@@ -379,7 +382,7 @@ mod tests {
             wait("budget", 0),
         ];
         let seen = overview(inputs(1, waits));
-        assert_eq!(seen.waiting, 36);
+        assert_eq!(seen.waiting, Some(36));
         let codes: Vec<&str> = seen.waits.iter().map(|w| w.code.as_str()).collect();
         assert_eq!(codes, ["fair_share", "barrier"]);
     }
