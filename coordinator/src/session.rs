@@ -75,6 +75,32 @@ pub struct Common {
     pub slots: usize,
 }
 
+impl Common {
+    /// Makes the job of one rollout, whose key is the address of its answer.
+    #[must_use]
+    pub fn rollout_job(&self, sample: &Sample, skill: Hash, repeat: u32) -> Job {
+        let work = Work::Rollout(RolloutWork {
+            benchmark: self.benchmark.clone(),
+            benchmark_version: self.benchmark_version.clone(),
+            item_id: sample.item.id.clone(),
+            item: sample.hash,
+            skill,
+            target: self.target,
+            settings: self.settings,
+        });
+        self.job(work, repeat)
+    }
+
+    fn job(&self, work: Work, repeat: u32) -> Job {
+        Job {
+            version: job::VERSION,
+            work,
+            repeat,
+            scope: self.scope.clone(),
+        }
+    }
+}
+
 /// Answers the training loop over a queue and a store.
 pub struct Session {
     source: Source,
@@ -182,15 +208,6 @@ impl Session {
         })
     }
 
-    fn job(&self, work: Work, repeat: u32) -> Job {
-        Job {
-            version: job::VERSION,
-            work,
-            repeat,
-            scope: self.common.scope.clone(),
-        }
-    }
-
     /// Counts the tokens of an answer the first time this run uses it.
     fn count(&self, key: Key, usage: Usage) -> Usage {
         if lock(&self.used).insert(key) {
@@ -198,19 +215,6 @@ impl Session {
         } else {
             Usage::default()
         }
-    }
-
-    fn rollout_job(&self, sample: &Sample, skill: Hash, repeat: u32) -> Job {
-        let work = Work::Rollout(RolloutWork {
-            benchmark: self.common.benchmark.clone(),
-            benchmark_version: self.common.benchmark_version.clone(),
-            item_id: sample.item.id.clone(),
-            item: sample.hash,
-            skill,
-            target: self.common.target,
-            settings: self.common.settings,
-        });
-        self.job(work, repeat)
     }
 
     /// Asks for `jobs` and calls `take` with each batch of answers until all are in.
@@ -270,7 +274,7 @@ impl Session {
         let mut jobs = Vec::with_capacity(samples.len());
         for (sample, index) in samples.iter().zip(range.clone()) {
             let repeat = ask.repeats.get(index).copied().unwrap_or(0);
-            let job = self.rollout_job(sample, skill, repeat);
+            let job = self.common.rollout_job(sample, skill, repeat);
             let key = job.key();
             let place = places.entry(key).or_default();
             if place.is_empty() {
@@ -449,7 +453,7 @@ impl Jobs for Session {
             max_tokens: ask.max_tokens,
             reasoning_effort: ask.reasoning_effort,
         });
-        let job = self.job(work, 0);
+        let job = self.common.job(work, 0);
         let key = job.key();
         let enqueue = self.enqueue(&job, key, self.common.chat_limits, Urgency::Next)?;
         self.watcher.tell(Progress::Asked { stage: ask.stage });

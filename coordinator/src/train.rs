@@ -45,7 +45,7 @@ use crate::log::Log;
 use crate::sample::Sample;
 use crate::timings::Timings;
 
-pub use lift::Lift;
+pub use lift::{Lift, Z_95, paired};
 pub use plan::{Plan, PlanError, Rewrite, SkillAware, SlowUpdate};
 
 /// One run on its way.
@@ -322,16 +322,10 @@ impl<'a, J: Jobs> Run<'a, J> {
     }
 
     fn val_items(&self) -> Vec<&'a Sample> {
-        first(&self.plan.samples.val, self.plan.val_items)
+        self.plan.gate_items()
     }
 
     fn test_items(&self) -> Vec<&'a Sample> {
-        first(&self.plan.samples.test, self.plan.test_items)
+        self.plan.scored_items()
     }
-}
-
-/// Returns the first `n` samples in file order, all for 0.
-fn first(samples: &[Sample], n: usize) -> Vec<&Sample> {
-    let n = if n == 0 { samples.len() } else { n };
-    samples.iter().take(n).collect()
 }

@@ -1,6 +1,7 @@
 //! The facts that a training commits to its log.
 
 use serde_json::{Map, Value, json};
+use skillopt_core::Hash;
 use skillopt_core::score::Score;
 
 use super::{Ending, Plan};
@@ -62,8 +63,12 @@ impl Event {
         )
     }
 
-    pub(super) fn ended(ending: &Ending, summary: &Map<String, Value>) -> Self {
+    /// `best_skill` is the address of the best skill's blob.
+    pub(super) fn ended(ending: &Ending, best_skill: Hash, summary: &Map<String, Value>) -> Self {
         let mut event = Self::new("ended", json!(ending));
+        event
+            .facts
+            .insert("best_skill".to_owned(), json!(best_skill));
         for name in [
             "total_accepts",
             "total_rejects",

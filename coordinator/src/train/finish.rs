@@ -258,7 +258,10 @@ impl<J: Jobs> Run<'_, J> {
         summary.insert("token_summary".into(), state.tokens.summary());
         self.folder.json("summary.json", &summary)?;
         let ending = Ending::of(self.plan, state, standing, lift);
-        self.log.commit(Event::ended(&ending, &summary)).await?;
+        let best = state.best().hash();
+        self.log
+            .commit(Event::ended(&ending, best, &summary))
+            .await?;
         self.lap("finish");
         Ok(ending)
     }

@@ -17,30 +17,37 @@ pub struct Lift {
     pub n: usize,
 }
 
-/// Compares two skills item by item: mean of the paired differences, with the normal 95 %
-/// interval of a mean. It is not corrected for the choice of the best of many candidates; on a
-/// sealed test split it need not be. `None` below two items.
-pub(super) fn lift(before: &[Rolled], after: &[Rolled]) -> Option<Lift> {
+/// Half width of a normal 95 % interval, in standard errors.
+pub const Z_95: f64 = 1.959_963_984_540_054;
+
+/// Compares two skills on the exact scores of the same items: mean of the paired differences, with
+/// the normal interval of a mean that is `z` standard errors wide on each side. `None` below two
+/// items.
+#[must_use]
+pub fn paired(before: &[f64], after: &[f64], z: f64) -> Option<Lift> {
     let n = before.len().min(after.len());
     if n < 2 {
         return None;
     }
-    let differences: Vec<f64> = before
-        .iter()
-        .zip(after)
-        .map(|(b, a)| a.hard - b.hard)
-        .collect();
+    let differences: Vec<f64> = before.iter().zip(after).map(|(b, a)| a - b).collect();
     #[expect(clippy::cast_precision_loss, reason = "counts of items are small")]
     let count = n as f64;
     let mean = differences.iter().sum::<f64>() / count;
     let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let half = 1.959_963_984_540_054 * (variance / count).sqrt();
+    let half = z * (variance / count).sqrt();
     Some(Lift {
         mean,
         low: mean - half,
         high: mean + half,
         n,
     })
+}
+
+/// Compares two skills with a 95 % interval. It is not corrected for the choice of the best of many
+/// candidates; on a sealed test split it need not be. `None` below two items.
+pub(super) fn lift(before: &[Rolled], after: &[Rolled]) -> Option<Lift> {
+    let hard = |rolled: &[Rolled]| -> Vec<f64> { rolled.iter().map(|r| r.hard).collect() };
+    paired(&hard(before), &hard(after), Z_95)
 }
 
 #[cfg(test)]

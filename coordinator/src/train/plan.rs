@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use skillopt_core::skill::Folder;
 
-use crate::sample::Samples;
+use crate::sample::{Sample, Samples};
 
 /// Everything that decides how a run goes, apart from the answers of its jobs.
 #[derive(Clone, Debug)]
@@ -238,11 +238,29 @@ impl Plan {
         self.epochs * self.epoch.steps as u64
     }
 
+    /// Returns the val items that the gate looks at.
+    #[must_use]
+    pub fn gate_items(&self) -> Vec<&Sample> {
+        first(&self.samples.val, self.val_items)
+    }
+
+    /// Returns the test items that skills are scored on.
+    #[must_use]
+    pub fn scored_items(&self) -> Vec<&Sample> {
+        first(&self.samples.test, self.test_items)
+    }
+
     /// Returns the most edits of one analyst answer; `None` is no limit (D17).
     #[must_use]
     pub fn analyst_budget(&self) -> Option<usize> {
         (self.control != Control::None).then_some(self.budget.max as usize)
     }
+}
+
+/// Returns the first `n` samples in file order, all for 0.
+fn first(samples: &[Sample], n: usize) -> Vec<&Sample> {
+    let n = if n == 0 { samples.len() } else { n };
+    samples.iter().take(n).collect()
 }
 
 fn density(config: &RunConfig) -> Density {
