@@ -8,9 +8,11 @@ use skillopt_backends::ChatModel;
 use skillopt_core::Hash;
 use skillopt_core::job::{Profile, Prompt};
 use skillopt_core::skill::Folder;
-use skillopt_queue::Store;
+use skillopt_queue::{Store, store};
 
 use crate::model::{ModelFactory, Unusable};
+use crate::patience::{Patience, may_pass};
+use crate::settings::{Place, Settings};
 use crate::stop::Stop;
 
 /// A skill as a rollout takes it.
@@ -29,6 +31,7 @@ pub(crate) struct Model {
 /// Reads blobs and remembers what they mean.
 pub(crate) struct Blobs {
     store: Arc<dyn Store>,
+    place: Place,
     factory: ModelFactory,
     values: Cache<Value>,
     skills: Cache<Skill>,
@@ -37,9 +40,11 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    pub(crate) fn new(store: Arc<dyn Store>, factory: ModelFactory, bytes: usize) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, factory: ModelFactory, settings: &Settings) -> Self {
+        let bytes = settings.cache_bytes;
         Self {
             store,
+            place: settings.place,
             factory,
             values: Cache::new(bytes / 2),
             skills: Cache::new(bytes / 2),
@@ -47,12 +52,32 @@ impl Blobs {
         }
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
-        self.store.as_ref()
+    /// Asks the store. A worker of a cluster waits for one that is away; whoever calls is stopped
+    /// from outside when the lease is gone.
+    pub(crate) async fn ask<'a, T, F>(
+        &'a self,
+        ask: impl Fn(&'a dyn Store) -> F,
+    ) -> Result<T, store::Error>
+    where
+        F: Future<Output = Result<T, store::Error>> + 'a,
+    {
+        let mut patience = Patience::default();
+        loop {
+            match ask(self.store.as_ref()).await {
+                Err(e) if self.place == Place::Cluster && may_pass(&e) => patience.wait().await,
+                answer => return answer,
+            }
+        }
     }
 
     async fn bytes(&self, hash: Hash) -> Result<bytes::Bytes, Stop> {
-        self.store.blob(hash).await.map_err(|e| Stop::store(&e))
+        let bytes = self.ask(|store| store.blob(hash)).await;
+        bytes.map_err(|e| Stop::store(&e))
+    }
+
+    /// Returns the memory that is in use, in bytes.
+    pub(crate) fn bytes_used(&self) -> usize {
+        self.values.bytes_used() + self.skills.bytes_used()
     }
 
     /// Returns a JSON blob.
@@ -93,7 +118,7 @@ impl Blobs {
             serde_json::from_slice(&bytes).map_err(|e| Stop::damaged(hash, &e))?;
         let client = (self.factory)(&profile).map_err(|e| match e {
             Unusable::Wanted(e) => Stop::provider(e.to_string()),
-            Unusable::Here(cause) => Stop::infrastructure(cause),
+            Unusable::Here(cause) => Stop::here(cause),
         })?;
         let model = Arc::new(Model { client, profile });
         Ok(Arc::clone(lock(&self.models).entry(hash).or_insert(model)))
@@ -110,6 +135,7 @@ struct Generations<T> {
     young: HashMap<Hash, (Arc<T>, usize)>,
     old: HashMap<Hash, (Arc<T>, usize)>,
     young_bytes: usize,
+    old_bytes: usize,
 }
 
 impl<T> Cache<T> {
@@ -118,11 +144,18 @@ impl<T> Cache<T> {
             young: HashMap::new(),
             old: HashMap::new(),
             young_bytes: 0,
+            old_bytes: 0,
         };
         Self {
             bytes_max,
             generations: Mutex::new(generations),
         }
+    }
+
+    /// Returns about how many bytes are kept.
+    fn bytes_used(&self) -> usize {
+        let generations = lock(&self.generations);
+        generations.young_bytes + generations.old_bytes
     }
 
     fn get(&self, hash: &Hash) -> Option<Arc<T>> {
@@ -131,6 +164,7 @@ impl<T> Cache<T> {
             return Some(Arc::clone(value));
         }
         let (value, size) = generations.old.remove(hash)?;
+        generations.old_bytes = generations.old_bytes.saturating_sub(2 * size);
         generations.insert(*hash, Arc::clone(&value), size, self.bytes_max);
         Some(value)
     }
@@ -146,7 +180,7 @@ impl<T> Generations<T> {
         // Each generation gets half; a decoded value is taken as twice its text.
         if self.young_bytes + 2 * size > bytes_max / 2 {
             self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
+            self.old_bytes = std::mem::take(&mut self.young_bytes);
         }
         if self.young.insert(hash, (value, size)).is_none() {
             self.young_bytes += 2 * size;

@@ -16,7 +16,7 @@ use skillopt_runtime::Retry;
 
 use crate::blobs::Blobs;
 use crate::calls::Calls;
-use crate::stop::Stop;
+use crate::stop::{Blame, Stop};
 use crate::target::{Memory, SlotTarget, request};
 
 /// How one delivery of a job ended.
@@ -24,9 +24,23 @@ pub(crate) enum Delivery {
     /// With a result to store.
     Done(Bytes),
     /// Without one; try again later.
-    Later { wait: Duration, cause: String },
+    Later { wait: Duration, failure: Failure },
     /// For good; its run pauses.
     Lost(Failure),
+    /// Without one, and it is this worker's fault: others may do better.
+    Fault(String),
+}
+
+impl Delivery {
+    /// Returns whether a fault of this machine may have caused it.
+    pub(crate) fn may_be_ours(&self) -> bool {
+        match self {
+            Self::Done(_) | Self::Fault(_) => false,
+            Self::Later { failure, .. } | Self::Lost(failure) => {
+                failure.class == FailureClass::Infrastructure
+            }
+        }
+    }
 }
 
 enum Trouble {
@@ -65,15 +79,16 @@ fn encode(record: &impl serde::Serialize) -> Result<Bytes, Trouble> {
 /// Decides what a failed try means. The waits of different jobs and tries are spread by `unit`.
 fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Delivery {
     let (disposition, class, cause) = match trouble {
-        Trouble::Stop(Stop { failure, may_pass }) => {
+        Trouble::Stop(Stop { failure, blame }) => {
             let wait = policy(envelope.limits).wait(retries + 1, None, unit);
-            return match wait.filter(|_| may_pass) {
-                Some(wait) => Delivery::Later {
-                    wait,
-                    cause: failure.cause,
-                },
-                None => Delivery::Lost(failure),
+            return match (blame, wait) {
+                (Blame::Here, _) => Delivery::Fault(failure.cause),
+                (Blame::Passing, Some(wait)) => Delivery::Later { wait, failure },
+                (Blame::Passing, None) | (Blame::Lasting, _) => Delivery::Lost(failure),
             };
+        }
+        Trouble::Call(e) | Trouble::Rollout(RolloutError::Call(e)) if is_ours(&e) => {
+            return Delivery::Fault(e.to_string());
         }
         Trouble::Call(e) => (e.disposition(), FailureClass::Provider, e.to_string()),
         Trouble::Rollout(e) => {
@@ -90,7 +105,10 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
         Disposition::GiveUp | Disposition::StopRun => None,
     };
     match wait {
-        Some(wait) => Delivery::Later { wait, cause },
+        Some(wait) => Delivery::Later {
+            wait,
+            failure: Failure { class, cause },
+        },
         None => {
             let tries = retries + 1;
             let times = if tries > 1 {
@@ -102,6 +120,16 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
             Delivery::Lost(Failure { class, cause })
         }
     }
+}
+
+/// Returns whether a call failed because this process may open no more sockets.
+fn is_ours(error: &CallError) -> bool {
+    let CallError::Connection { detail, .. } = error else {
+        return false;
+    };
+    ["(os error 23)", "(os error 24)"]
+        .iter()
+        .any(|code| detail.contains(code))
 }
 
 fn policy(limits: Limits) -> Retry {
@@ -180,7 +208,7 @@ async fn rollout(
         timeout: Duration::from_millis(limits.call_timeout_ms),
         answered: AtomicU32::new(0),
         memory: benchmark.keeps_answers(&settings).then(|| Memory {
-            store: blobs.store(),
+            blobs,
             base: Hash::of_parts([
                 work.target.as_bytes().as_slice(),
                 job.scope.as_bytes(),

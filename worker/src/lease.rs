@@ -1,186 +1,167 @@
-//! The worker's loop: room first, then a job; leases renewed while jobs run; drained in stages.
+//! The loops that take jobs: room first, then a lease, one loop for each kind of slot.
 
-use std::collections::BTreeSet;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use skillopt_core::job::{Envelope, Failure, FailureClass};
-use skillopt_queue::{Leased, Ticket, Want, queue};
+use skillopt_core::capability::Kind;
+use skillopt_queue::{Lane, Ticket, Want, queue};
 use skillopt_runtime::Shutdown;
+use skillopt_runtime::clock::Stopwatch;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::Worker;
-use crate::calls::Calls;
-use crate::execute::{Delivery, execute};
+use crate::deliver::deliver;
+use crate::health::Turn;
+use crate::patience::Patience;
+use crate::pulse::Pulse;
+use crate::shift::Shift;
+use crate::{Place, Worker, offers};
 
-/// A completion that the store refuses is tried again this often before the job goes back.
-const COMPLETE_TRIES: u32 = 3;
-
-type Held = Arc<Mutex<BTreeSet<Ticket>>>;
+/// How long a worker that leaves tries to hand jobs back; after that their leases run out.
+const HAND_BACK_MAX: Duration = Duration::from_secs(2);
 
 impl Worker {
-    /// Runs jobs until `shutdown` drains, then waits for those under way; `shutdown.now` hands
-    /// them back at once.
+    /// Runs jobs until `shutdown` drains, or somebody wishes it away; then waits for those under
+    /// way for as long as the settings say. `shutdown.now` hands them back at once. Everything that
+    /// was started has ended when this returns.
     ///
     /// # Errors
-    /// The queue cannot be used any more; jobs under way were finished or handed back.
+    /// No thread can be started; or, for a worker that is alone, the queue cannot be used any
+    /// more. Jobs under way were finished or handed back.
     pub async fn run(self: Arc<Self>, shutdown: Shutdown) -> Result<(), queue::Error> {
-        let held = Held::default();
-        let mut renewal = JoinSet::new();
-        renewal.spawn(renew(Arc::clone(&self), Arc::clone(&held)));
-        let result = self.take_jobs(&shutdown, &held).await;
-        renewal.shutdown().await;
-        result
-    }
-
-    async fn take_jobs(
-        self: &Arc<Self>,
-        shutdown: &Shutdown,
-        held: &Held,
-    ) -> Result<(), queue::Error> {
-        let slots = Arc::new(Semaphore::new(self.settings.slots.values().sum()));
-        let mut running = JoinSet::new();
-        let mut outcome = Ok(());
-        while let Some(Ok(permit)) = shutdown
-            .drain
-            .run_until_cancelled(slots.clone().acquire_owned())
-            .await
-        {
-            let want = Want {
-                worker: Arc::clone(&self.settings.name),
-                lanes: self.settings.lanes.clone(),
-                max: 1 + slots.available_permits(),
-                ttl: self.settings.lease_ttl,
-            };
-            // Never race `lease` in a select: a granted lease that was dropped would block its job.
-            let leases = match self.queue.lease(want, &shutdown.drain).await {
-                Ok(leases) => leases,
-                Err(e) => {
-                    outcome = Err(e);
-                    break;
-                }
-            };
-            let mut permit = Some(permit);
-            for leased in leases {
-                let permit = permit
-                    .take()
-                    .or_else(|| slots.clone().try_acquire_owned().ok());
-                lock(held).insert(leased.ticket);
-                let (worker, held, now) =
-                    (Arc::clone(self), Arc::clone(held), shutdown.now.clone());
-                running.spawn(async move {
-                    let ticket = leased.ticket;
-                    let run = worker.deliver_safely(&leased);
-                    if now.run_until_cancelled(run).await.is_none() {
-                        drop(worker.queue.hand_back(&[ticket]).await);
-                    }
-                    lock(&held).remove(&ticket);
-                    drop(permit);
-                });
-            }
-            while running.try_join_next().is_some() {}
+        let shift = Shift::new(self, &shutdown);
+        let pulse = Pulse::start(&shift)?;
+        let mut care = JoinSet::new();
+        care.spawn(Arc::clone(&shift).limit_drain());
+        care.spawn(Arc::clone(&shift).give_signs());
+        if shift.place() == Place::Cluster {
+            care.spawn(Arc::clone(&shift).look_often());
         }
-        while running.join_next().await.is_some() {}
+        let outcome = take_all(&shift).await;
+        care.shutdown().await;
+        pulse.end().await;
         outcome
     }
-
-    /// Runs one leased job; a fault of ours in it ends the job, with its name, not the worker.
-    async fn deliver_safely(&self, leased: &Leased) {
-        let run = AssertUnwindSafe(self.deliver(leased)).catch_unwind();
-        if run.await.is_err() {
-            let failure = Failure {
-                class: FailureClass::Infrastructure,
-                cause: "a job met a fault in this program; please report it with the lines above"
-                    .to_owned(),
-            };
-            self.give_up(leased.ticket, &failure).await;
-        }
-    }
-
-    /// Runs one leased job and reports how it ended. A stale lease is nobody's fault: another
-    /// worker has the job, or its result is there.
-    async fn deliver(&self, leased: &Leased) {
-        let envelope: Envelope = match serde_json::from_slice(&leased.job) {
-            Ok(envelope) => envelope,
-            Err(e) => {
-                let failure = Failure {
-                    class: FailureClass::Infrastructure,
-                    cause: format!("a job cannot be read: {e}; use one release everywhere"),
-                };
-                self.give_up(leased.ticket, &failure).await;
-                return;
-            }
-        };
-        let calls = Calls {
-            envelope: &envelope,
-            ticket: leased.ticket,
-            metrics: &self.metrics,
-        };
-        let work = execute(&self.blobs, calls, leased.retries);
-        let Some(delivery) = leased.cancelled.run_until_cancelled(work).await else {
-            drop(self.queue.hand_back(&[leased.ticket]).await);
-            return;
-        };
-        match delivery {
-            Delivery::Done(result) => self.complete(leased.ticket, result).await,
-            Delivery::Later { wait, cause } => {
-                drop(self.queue.retry(leased.ticket, wait, &cause).await);
-            }
-            Delivery::Lost(failure) => {
-                self.give_up(leased.ticket, &failure).await;
-            }
-        }
-    }
-
-    /// Ends a job without a result; its run reads the failure from the notice.
-    async fn give_up(&self, ticket: Ticket, failure: &Failure) {
-        let detail = serde_json::to_vec(failure).unwrap_or_default();
-        let dead = queue::Failure {
-            cause: failure.cause.clone(),
-            detail: detail.into(),
-        };
-        // A stale lease is nobody's fault, see `deliver`.
-        drop(self.queue.give_up(ticket, dead).await);
-    }
-
-    /// Stores a paid result; a store that cannot take it pauses the run with the cause.
-    async fn complete(&self, ticket: Ticket, result: bytes::Bytes) {
-        for attempt in 1..=COMPLETE_TRIES {
-            match self.queue.complete(ticket, result.clone()).await {
-                Err(queue::Error::Store(e)) if attempt == COMPLETE_TRIES => {
-                    let cause = format!("a result could not be stored: {e}");
-                    let failure = Failure {
-                        class: FailureClass::Infrastructure,
-                        cause,
-                    };
-                    self.give_up(ticket, &failure).await;
-                }
-                Err(queue::Error::Store(_)) => {
-                    tokio::time::sleep(Duration::from_millis(50 << attempt)).await;
-                }
-                _ => return,
-            }
-        }
-    }
 }
 
-/// Renews all held leases, three times per lease time.
-async fn renew(worker: Arc<Worker>, held: Held) {
-    let ttl = worker.settings.lease_ttl;
+/// Runs the loops of all kinds; the first that fails drains the others.
+async fn take_all(shift: &Arc<Shift>) -> Result<(), queue::Error> {
+    let settings = &shift.worker.settings;
+    let mut loops = JoinSet::new();
+    for (&kind, &slots) in &settings.slots {
+        shift.worker.metrics.has_slots(kind, slots);
+        let lanes = settings.lanes.iter();
+        let lanes: Vec<Lane> = lanes.filter(|l| offers::kind(l) == kind).cloned().collect();
+        if slots > 0 && !lanes.is_empty() {
+            loops.spawn(take(Arc::clone(shift), kind, slots, lanes));
+        }
+    }
+    if loops.is_empty() {
+        shift.stop.drain.cancelled().await;
+    }
+    let mut outcome = Ok(());
+    while let Some(ended) = loops.join_next().await {
+        let ended = ended.unwrap_or_else(|e| Err(fault(&e)));
+        if ended.is_err() {
+            shift.stop.drain.cancel();
+            outcome = outcome.and(ended);
+        }
+    }
+    outcome
+}
+
+fn fault(error: &dyn std::fmt::Display) -> queue::Error {
+    queue::Error::Store(skillopt_queue::store::Error::Io {
+        place: "this worker".to_owned(),
+        detail: error.to_string(),
+    })
+}
+
+async fn take(
+    shift: Arc<Shift>,
+    kind: Kind,
+    slots: usize,
+    lanes: Vec<Lane>,
+) -> Result<(), queue::Error> {
+    let settings = &shift.worker.settings;
+    let room = Arc::new(Semaphore::new(slots));
+    let mut running: JoinSet<Option<Ticket>> = JoinSet::new();
+    let mut untouched = Vec::new();
+    let mut patience = Patience::default();
+    let mut outcome = Ok(());
     loop {
-        tokio::time::sleep(ttl / 3).await;
-        let tickets: Vec<Ticket> = lock(&held).iter().copied().collect();
-        if !tickets.is_empty() {
-            // A lease that cannot be renewed runs out; its late result is then refused.
-            drop(worker.queue.renew(&tickets, ttl).await);
+        let next = async {
+            (
+                Arc::clone(&room).acquire_owned().await,
+                shift.health.turn().await,
+            )
+        };
+        let Some((Ok(permit), turn)) = shift.stop.drain.run_until_cancelled(next).await else {
+            break;
+        };
+        let Turn { until, mut trial } = turn;
+        let want = Want {
+            worker: Arc::clone(&settings.name),
+            lanes: lanes.clone(),
+            max: 1 + trial
+                .as_ref()
+                .map_or_else(|| room.available_permits(), |_| 0),
+            ttl: settings.lease_ttl,
+        };
+        let asked = Stopwatch::start();
+        // Never race `lease` in a select: a granted lease that was dropped would block its job.
+        let leases = match shift.worker.queue.lease(want, &until).await {
+            Ok(leases) => leases,
+            Err(e) if shift.place() == Place::Alone => {
+                outcome = Err(e);
+                break;
+            }
+            Err(e) => {
+                shift.unreached(&e);
+                shift.stop.drain.run_until_cancelled(patience.wait()).await;
+                continue;
+            }
+        };
+        patience = Patience::default();
+        shift.reached();
+        shift.worker.metrics.leased(asked.elapsed());
+        // The lease began somewhere in the wait, at the latest now.
+        let granted = Stopwatch::start();
+        let mut permit = Some(permit);
+        for leased in leases {
+            let permit = permit
+                .take()
+                .or_else(|| Arc::clone(&room).try_acquire_owned().ok());
+            let held = shift.held.add(kind, &leased, granted);
+            let (shift, trial) = (Arc::clone(&shift), trial.take());
+            running.spawn(async move {
+                let untouched = deliver(&shift, &leased, &held, trial).await;
+                shift.held.remove(leased.ticket);
+                drop(permit);
+                untouched
+            });
+        }
+        while let Some(ended) = running.try_join_next() {
+            untouched.extend(ended.ok().flatten());
         }
     }
+    while let Some(ended) = running.join_next().await {
+        untouched.extend(ended.ok().flatten());
+    }
+    hand_back(&shift, &untouched).await;
+    outcome
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // No section under this lock can panic half-way.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Hands jobs back that are left when the worker leaves, all at once.
+async fn hand_back(shift: &Shift, tickets: &[Ticket]) {
+    if tickets.is_empty() {
+        return;
+    }
+    let handed = tokio::time::timeout(HAND_BACK_MAX, shift.worker.queue.hand_back(tickets)).await;
+    let count = tickets.len();
+    shift.worker.tell(&match handed {
+        Ok(Ok(_)) => format!("{count} jobs are handed back"),
+        Ok(Err(e)) => format!("{count} jobs could not be handed back, their leases run out: {e}"),
+        Err(_) => format!("{count} jobs could not be handed back, their leases run out"),
+    });
 }

@@ -22,7 +22,11 @@ pub(crate) enum Outcome {
     GivenUp,
     /// It went back untouched.
     HandedBack,
-    /// It was somebody else's by then.
+    /// It went back untouched for a fault of this worker.
+    Fault,
+    /// The lease was gone while it was under way.
+    Lost,
+    /// It was somebody else's when its end was told.
     Refused,
 }
 
@@ -33,6 +37,8 @@ impl Outcome {
             Self::Retried => "retried",
             Self::GivenUp => "given_up",
             Self::HandedBack => "handed_back",
+            Self::Fault => "fault",
+            Self::Lost => "lost",
             Self::Refused => "refused",
         }
     }

@@ -8,15 +8,25 @@ use skillopt_queue::store;
 #[derive(Debug)]
 pub(crate) struct Stop {
     pub(crate) failure: Failure,
+    pub(crate) blame: Blame,
+}
+
+/// What would help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blame {
     /// Trying again may help.
-    pub(crate) may_pass: bool,
+    Passing,
+    /// Nothing, as long as the job is what it is.
+    Lasting,
+    /// Another worker may do it.
+    Here,
 }
 
 impl Stop {
     fn for_good(class: FailureClass, cause: String) -> Self {
         Self {
             failure: Failure { class, cause },
-            may_pass: false,
+            blame: Blame::Lasting,
         }
     }
 
@@ -28,14 +38,26 @@ impl Stop {
         Self::for_good(FailureClass::Provider, cause)
     }
 
+    /// This worker lacks something.
+    pub(crate) fn here(cause: String) -> Self {
+        Self {
+            blame: Blame::Here,
+            ..Self::infrastructure(cause)
+        }
+    }
+
     pub(crate) fn damaged(hash: Hash, error: &dyn std::fmt::Display) -> Self {
         Self::infrastructure(format!("blob `{hash}` is damaged: {error}"))
     }
 
     /// The store did not give a blob.
     pub(crate) fn store(error: &store::Error) -> Self {
+        let blame = match error {
+            store::Error::Busy { .. } | store::Error::Io { .. } => Blame::Passing,
+            _ => Blame::Lasting,
+        };
         Self {
-            may_pass: matches!(error, store::Error::Busy { .. } | store::Error::Io { .. }),
+            blame,
             ..Self::infrastructure(error.to_string())
         }
     }

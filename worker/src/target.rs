@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use skillopt_backends::{CallError, ChatReply, ChatRequest, Finish, Message};
 use skillopt_benchmarks::Target;
 use skillopt_core::Hash;
 use skillopt_core::job::{Answer, ChatRecord, Key};
-use skillopt_queue::Store;
 
-use crate::blobs::Model;
+use crate::blobs::{Blobs, Model};
 use crate::calls::Calls;
 
 /// One rollout's view of its model.
@@ -25,7 +25,7 @@ pub(crate) struct SlotTarget<'a> {
 
 /// Keeps single answers of a rollout, by what was asked.
 pub(crate) struct Memory<'a> {
-    pub(crate) store: &'a dyn Store,
+    pub(crate) blobs: &'a Blobs,
     /// Stands for the model, the scope and the repeat.
     pub(crate) base: Hash,
 }
@@ -41,9 +41,11 @@ impl Memory<'_> {
         Key(Hash::of_parts(head.into_iter().chain(messages)))
     }
 
-    /// Returns a kept answer; a store that cannot be read has none.
+    /// Returns a kept answer; a store that cannot be read for good has none.
     async fn find(&self, key: Key) -> Option<ChatReply> {
-        let bytes = self.store.results(&[key]).await.ok()?.pop()??;
+        let keys = [key];
+        let found = self.blobs.ask(|store| store.results(&keys)).await;
+        let bytes = found.ok()?.pop()??;
         let record: ChatRecord = serde_json::from_slice(&bytes).ok()?;
         let Answer::Text(text) = record.answer else {
             return None;
@@ -61,8 +63,10 @@ impl Memory<'_> {
             usage: reply.usage,
         };
         if let Ok(bytes) = serde_json::to_vec(&record) {
+            let bytes = Bytes::from(bytes);
             // If this fails, so will storing the rollout, and that is told.
-            drop(self.store.put_result(key, bytes.into()).await);
+            let kept = self.blobs.ask(|store| store.put_result(key, bytes.clone()));
+            drop(kept.await);
         }
     }
 }

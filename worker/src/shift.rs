@@ -1,0 +1,160 @@
+//! One run of a worker, from its start to its end: what its parts share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use skillopt_core::capability::Kind;
+use skillopt_runtime::Shutdown;
+use skillopt_runtime::clock::Stopwatch;
+
+use crate::health::{Change, Health};
+use crate::held::Held;
+use crate::{Place, Worker, check};
+
+/// Time between two signs of life of the threads that do the work.
+const SIGN_EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) struct Shift {
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) held: Held,
+    pub(crate) health: Arc<Health>,
+    /// Our own stages: they follow those of the process, which do not follow ours.
+    pub(crate) stop: Shutdown,
+    /// Why the queue cannot be reached, as long as it cannot.
+    away: Mutex<Option<String>>,
+    /// Since the last sign of life of the threads that do the work.
+    sign: Mutex<Stopwatch>,
+}
+
+/// What people see of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// `well`, `draining` or `sick`.
+    pub(crate) word: &'static str,
+    pub(crate) cause: String,
+}
+
+impl Shift {
+    pub(crate) fn new(worker: Arc<Worker>, process: &Shutdown) -> Arc<Self> {
+        let stop = Shutdown {
+            drain: process.drain.child_token(),
+            now: process.now.child_token(),
+        };
+        Arc::new(Self {
+            health: Health::new(stop.drain.clone()),
+            worker,
+            held: Held::default(),
+            stop,
+            away: Mutex::default(),
+            sign: Mutex::new(Stopwatch::start()),
+        })
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.worker.settings.place
+    }
+
+    pub(crate) fn state(&self) -> State {
+        let (word, cause) = if self.stop.drain.is_cancelled() {
+            ("draining", "asked to leave".to_owned())
+        } else if let Some(cause) = self.health.sickness() {
+            ("sick", cause)
+        } else {
+            ("well", String::new())
+        };
+        State { word, cause }
+    }
+
+    /// Returns why no jobs are taken, `None` if they are.
+    pub(crate) fn unready(&self) -> Option<String> {
+        let state = self.state();
+        if state.word != "well" {
+            return Some(format!("{}: {}", state.word, state.cause));
+        }
+        let away = lock(&self.away).clone();
+        away.map(|cause| format!("the queue cannot be reached: {cause}"))
+    }
+
+    /// The queue has answered.
+    pub(crate) fn reached(&self) {
+        if lock(&self.away).take().is_some() {
+            self.worker.tell("the queue is back");
+        }
+    }
+
+    /// The queue has not answered.
+    pub(crate) fn unreached(&self, error: &dyn std::fmt::Display) {
+        self.worker.metrics.queue_error();
+        let cause = error.to_string();
+        if lock(&self.away).replace(cause.clone()).is_none() {
+            let text = format!("the queue cannot be reached, trying again: {cause}");
+            self.worker.tell(&text);
+        }
+    }
+
+    /// Takes note of a job that ended, with the fault of this worker that it met.
+    pub(crate) fn note(&self, fault: Option<&str>, is_trial: bool) {
+        if self.place() == Place::Cluster {
+            self.changed(self.health.note(fault, is_trial));
+        }
+    }
+
+    fn changed(&self, change: Change) {
+        match change {
+            Change::Nothing => {}
+            Change::Sickened(cause) => {
+                let text = format!("sick, no more jobs are taken: {cause}");
+                self.worker.tell(&text);
+            }
+            Change::Recovered => self.worker.tell("well again, jobs are taken"),
+        }
+    }
+
+    /// Returns what is wrong with this machine.
+    pub(crate) async fn look(&self) -> Option<String> {
+        let settings = &self.worker.settings;
+        let (scratch, name) = (settings.scratch.clone(), Arc::clone(&settings.name));
+        let look = move || check::fault(scratch.as_deref(), &name);
+        let looked = tokio::task::spawn_blocking(look).await;
+        looked.unwrap_or_else(|e| Some(format!("looking for faults failed: {e}")))
+    }
+
+    /// Looks at the machine now and then. Goes on until dropped.
+    pub(crate) async fn look_often(self: Arc<Self>) {
+        loop {
+            let fault = self.look().await;
+            self.changed(self.health.looked(fault.as_deref()));
+            tokio::time::sleep(self.worker.settings.check_every).await;
+        }
+    }
+
+    /// Ends the time for jobs under way once the worker has drained for long enough.
+    pub(crate) async fn limit_drain(self: Arc<Self>) {
+        self.stop.drain.cancelled().await;
+        tokio::time::sleep(self.worker.settings.drain).await;
+        self.stop.now.cancel();
+    }
+
+    /// Gives signs of life from the threads that do the work. Goes on until dropped.
+    pub(crate) async fn give_signs(self: Arc<Self>) {
+        loop {
+            *lock(&self.sign) = Stopwatch::start();
+            tokio::time::sleep(SIGN_EVERY).await;
+        }
+    }
+
+    /// Returns how long the threads that do the work have given no sign of life.
+    pub(crate) fn silence(&self) -> Duration {
+        lock(&self.sign).elapsed()
+    }
+
+    pub(crate) fn busy(&self) -> impl Iterator<Item = (Kind, usize)> {
+        let kinds = self.worker.settings.slots.keys();
+        kinds.map(|kind| (*kind, self.held.count(*kind)))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No section under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
