@@ -24,6 +24,7 @@ pub mod message;
 pub mod notice;
 pub mod queue;
 pub mod rates;
+pub mod redis;
 pub mod sqlite;
 mod state;
 pub mod store;

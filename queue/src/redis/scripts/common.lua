@@ -1,0 +1,302 @@
+-- What all scripts of the queue share; put in front of each.
+--
+-- KEYS[1]  the counters, `…:{q}:c`. Every other key is made from its beginning and so lies in the
+--          same slot of a cluster. docs/redis.md lists them all.
+-- ARGV[1]  the time in ms, 0 for the server's
+-- ARGV[2]  leases a job may lose before it is dead
+-- ARGV[3]  dead letters kept
+--
+-- A job's record is packed: state, priority, priority of the stream that holds its text, lane,
+-- number, deliveries, retries, losses; then for a leased one fence, end, client and worker, for a
+-- delayed one the time; then who waits: client and run, 11 bytes each.
+--   w  in its stream, not delivered yet      r  ready again, in the sorted set of its priority
+--   d  delayed by whoever asked              b  delayed by a worker
+--   l  leased
+--
+-- Invariants: a job is in exactly one state and in the index of that state; its text lies in its
+-- stream until it ends; numbers and fences only grow, also when the last second was lost, because
+-- they are never behind the clock's microseconds.
+local P = string.sub(KEYS[1], 1, -2)
+local call, pack, unpack_s = redis.call, struct.pack, struct.unpack
+local format, sub, floor = string.format, string.sub, math.floor
+
+local now, us
+if ARGV[1] == '0' then
+  local t = call('TIME')
+  us = t[1] * 1000000 + t[2]
+  now = floor(us / 1000)
+else
+  now = tonumber(ARGV[1])
+  us = now * 1000
+end
+
+-- Takes `n` numbers of a counter and returns the first.
+local function take(counter, n)
+  local first = math.max((tonumber(call('HGET', KEYS[1], counter)) or 0) + 1, us)
+  call('HSET', KEYS[1], counter, format('%.0f', first + n - 1))
+  return first
+end
+
+local function id_of(seq) return format('%.0f-0', seq) end
+local function stream(lane, prio) return P .. 'w:' .. lane .. ':' .. prio end
+local function backs(lane, prio) return P .. 'b:' .. lane .. ':' .. prio end
+
+local function parse(rec)
+  local r = {}
+  local at
+  r.st, r.pr, r.op, r.la, r.seq, r.de, r.re, r.lo, at = unpack_s('>c1BBI2I7I2I2B', rec)
+  if r.st == 'l' then
+    r.fence, r.exp, r.wc, r.worker, at = unpack_s('>I7I6I7Bc0', rec, at)
+  elseif r.st == 'd' or r.st == 'b' then
+    r.till, at = unpack_s('>I6', rec, at)
+  end
+  r.ws = sub(rec, at)
+  return r
+end
+
+local function write(r)
+  local head = pack('>c1BBI2I7I2I2B', r.st, r.pr, r.op, r.la, r.seq, r.de, r.re, r.lo)
+  if r.st == 'l' then
+    return head .. pack('>I7I6I7Bc0', r.fence, r.exp, r.wc, #r.worker, r.worker) .. r.ws
+  elseif r.st == 'd' or r.st == 'b' then
+    return head .. pack('>I6', r.till) .. r.ws
+  end
+  return head .. r.ws
+end
+
+-- Records that were looked at (false: none), and those to be written at the end.
+local R, dirty, order = {}, {}, {}
+local function load(keys)
+  local missing, n = {}, 0
+  for i = 1, #keys do
+    if R[keys[i]] == nil then
+      n = n + 1
+      missing[n] = keys[i]
+      R[keys[i]] = false
+    end
+  end
+  for from = 1, n, 4000 do
+    local to = math.min(from + 3999, n)
+    local found = call('HMGET', P .. 'j', unpack(missing, from, to))
+    for i = 1, to - from + 1 do
+      if found[i] then R[missing[from + i - 1]] = parse(found[i]) end
+    end
+  end
+end
+local function touch(key)
+  if not dirty[key] then
+    dirty[key] = true
+    order[#order + 1] = key
+  end
+end
+
+-- Changes that are gathered and written once.
+local ready, waits, texts, unlease, told, tolds = {}, {}, {}, {}, {}, {}
+local rung = false
+local function add(t, field, n) t[field] = (t[field] or 0) + n end
+local function is_ready(r, n) add(ready, r.la .. ':' .. r.pr, n) end
+
+-- Says something to a client: kind and bytes.
+local function tell(client, kind, bytes)
+  local mail = told[client]
+  if not mail then
+    mail = {}
+    told[client] = mail
+    tolds[#tolds + 1] = client
+  end
+  local last = #mail
+  if kind == 'r' and mail.r then
+    mail[mail.r] = mail[mail.r] .. bytes
+  else
+    mail[last + 1] = kind
+    mail[last + 2] = bytes
+    if kind == 'r' then mail.r = last + 2 end
+  end
+end
+
+-- Says something to everyone who waits, each client once.
+local function tell_all(r, kind, bytes)
+  local seen
+  for at = 1, #r.ws, 11 do
+    local who = sub(r.ws, at, at + 6)
+    if at == 1 or not seen[who] then
+      seen = seen or {}
+      seen[who] = true
+      tell(unpack_s('>I7', who), kind, bytes)
+    end
+  end
+end
+
+local function drop_waits(r)
+  for at = 1, #r.ws, 11 do add(waits, unpack_s('>I4', r.ws, at + 7), -1) end
+end
+
+-- Takes a job out of the index of its state.
+local function unplace(key, r)
+  if r.st == 'w' then
+    is_ready(r, -1)
+  elseif r.st == 'r' then
+    is_ready(r, -1)
+    call('ZREM', backs(r.la, r.pr), key)
+  elseif r.st == 'l' then
+    unlease[#unlease + 1] = key
+  else
+    call('ZREM', P .. 'd', key)
+  end
+end
+
+-- Removes a job that is in no index any more.
+local function forget(key, r)
+  local name = stream(r.la, r.op)
+  local ids = texts[name]
+  if not ids then
+    ids = {}
+    texts[name] = ids
+  end
+  ids[#ids + 1] = id_of(r.seq)
+  if r.re + r.lo > 0 then call('DEL', P .. 'e:' .. key) end
+  drop_waits(r)
+  R[key] = false
+  touch(key)
+end
+
+-- Puts a job that is in no index among the ready ones, if anybody still wants it.
+local function make_ready(key, r)
+  if r.ws == '' then return forget(key, r) end
+  r.st = 'r'
+  call('ZADD', backs(r.la, r.pr), format('%.0f', r.seq), key)
+  is_ready(r, 1)
+  rung = true
+  touch(key)
+end
+
+local function delay(key, r, till, state)
+  r.st, r.till = state, till
+  call('ZADD', P .. 'd', format('%.0f', till), key)
+  -- Whoever sleeps until the next such time has to look again.
+  rung = true
+  touch(key)
+end
+
+local function note(key, worker, what)
+  call('RPUSH', P .. 'e:' .. key, pack('>I6Bc0I4c0', now, #worker, worker, #what, what))
+  call('LTRIM', P .. 'e:' .. key, -16, -1)
+end
+
+local function text_of(r)
+  local id = id_of(r.seq)
+  local found = call('XRANGE', stream(r.la, r.op), id, id)
+  return found[1] and found[1][2][4] or ''
+end
+
+-- Makes a dead letter of a job that is in no index, if anybody still wants it.
+local function bury(key, r, cause, detail)
+  if r.ws == '' then return forget(key, r) end
+  local runs, seen = {}, {}
+  for at = 1, #r.ws, 11 do
+    local run = unpack_s('>I4', r.ws, at + 7)
+    if not seen[run] then
+      seen[run] = true
+      runs[#runs + 1] = call('HGET', P .. 'u', 'i:' .. run) or ''
+    end
+  end
+  table.sort(runs)
+  local evidence = call('LRANGE', P .. 'e:' .. key, 0, -1)
+  local parts = { pack('>I2I2B', r.de, r.re, r.lo) }
+  local function put(s) parts[#parts + 1] = pack('>I4c0', #s, s) end
+  put(text_of(r))
+  put(cause)
+  put(detail)
+  parts[#parts + 1] = pack('>I4', #runs)
+  for i = 1, #runs do put(runs[i]) end
+  parts[#parts + 1] = pack('>I4', #evidence)
+  for i = 1, #evidence do put(evidence[i]) end
+  local letter = table.concat(parts)
+  call('HSET', P .. 'x', key, letter)
+  call('ZADD', P .. 'y', format('%.0f', take('y', 1)), key)
+  local over = call('ZCARD', P .. 'y') - tonumber(ARGV[3])
+  if over > 0 then
+    local old = call('ZRANGE', P .. 'y', 0, over - 1)
+    call('HDEL', P .. 'x', unpack(old))
+    call('ZREM', P .. 'y', unpack(old))
+  end
+  tell_all(r, 'f', key .. pack('>I7', r.seq) .. letter)
+  if #evidence > 0 then call('DEL', P .. 'e:' .. key) end
+  forget(key, r)
+end
+
+-- Lets time pass: jobs that are due become ready, leases that ran out are taken back.
+local function tick()
+  local due = call('ZRANGEBYSCORE', P .. 'd', '-inf', now, 'LIMIT', 0, 500)
+  if #due > 0 then
+    load(due)
+    call('ZREM', P .. 'd', unpack(due))
+    for i = 1, #due do
+      if R[due[i]] then make_ready(due[i], R[due[i]]) end
+    end
+  end
+  local lost = call('ZRANGEBYSCORE', P .. 'l', '-inf', now, 'LIMIT', 0, 500)
+  if #lost > 0 then
+    load(lost)
+    call('ZREM', P .. 'l', unpack(lost))
+    local losses = 0
+    for i = 1, #lost do
+      local key, r = lost[i], R[lost[i]]
+      if r then
+        losses = losses + 1
+        r.lo = math.min(r.lo + 1, 255)
+        note(key, r.worker, 'the lease ran out')
+        if r.lo < tonumber(ARGV[2]) then
+          make_ready(key, r)
+        else
+          bury(key, r, r.lo .. ' workers lost it: each held it until its lease ran out', '')
+        end
+      end
+    end
+    call('HINCRBY', KEYS[1], 'l', losses)
+  end
+end
+
+local function in_chunks(command, key, list, size)
+  for from = 1, #list, size do
+    call(command, key, unpack(list, from, math.min(from + size - 1, #list)))
+  end
+end
+
+-- Writes what was gathered. Every script ends with it.
+local function flush()
+  local sets, dels = {}, {}
+  for i = 1, #order do
+    local key = order[i]
+    local r = R[key]
+    if r then
+      sets[#sets + 1] = key
+      sets[#sets + 1] = write(r)
+    else
+      dels[#dels + 1] = key
+    end
+  end
+  in_chunks('HSET', P .. 'j', sets, 4000)
+  in_chunks('HDEL', P .. 'j', dels, 4000)
+  in_chunks('ZREM', P .. 'l', unlease, 4000)
+  for name, ids in pairs(texts) do
+    in_chunks('XDEL', name, ids, 4000)
+    if call('XLEN', name) == 0 then call('DEL', name) end
+  end
+  for field, n in pairs(ready) do
+    if n ~= 0 and call('HINCRBY', P .. 'q', field, n) <= 0 then call('HDEL', P .. 'q', field) end
+  end
+  for run, n in pairs(waits) do
+    if n ~= 0 and call('HINCRBY', P .. 'u', 'c:' .. run, n) <= 0 then
+      local name = call('HGET', P .. 'u', 'i:' .. run)
+      call('HDEL', P .. 'u', 'c:' .. run, 'i:' .. run, 'n:' .. (name or ''))
+    end
+  end
+  for i = 1, #tolds do
+    local name = P .. 'i:' .. format('%.0f', tolds[i])
+    local mail = told[tolds[i]]
+    in_chunks('XADD', name, { 'MAXLEN', '~', 1000, '*', unpack(mail, 1, math.min(#mail, 4000)) }, 8000)
+    call('PEXPIRE', name, 600000, 'NX')
+  end
+  if rung then call('XADD', P .. 'a', 'MAXLEN', 1, '*', 'b', '') end
+end
