@@ -1,7 +1,7 @@
 //! The flat form of a configuration: one layer, or several merged ones.
 //!
 //! A file may be *structured* (sections `model`, `train`, `gradient`, `optimizer`, `evaluation`,
-//! `env`) or *flat*. Both become the same thing here, so that layers merge whatever layout they
+//! `budget`, `env`) or *flat*. Both become the same thing here, so that layers merge whatever layout they
 //! use. Source: training spec 7.1 and 7.2.
 //!
 //! The reference at the commit we follow loses the whole `env` section of a structured file that
@@ -25,6 +25,7 @@ pub const SECTIONS: &[&str] = &[
     "gradient",
     "optimizer",
     "evaluation",
+    "budget",
     "env",
 ];
 

@@ -169,6 +169,7 @@ pub(crate) fn tidy(path: &Path) -> PathBuf {
     out
 }
 
+/// Reads one file without what it builds on.
 pub(crate) fn read_layer(path: &Path, shown: &str) -> Result<Mapping, LoadError> {
     let read_error = |source| LoadError::Read {
         path: shown.to_owned(),

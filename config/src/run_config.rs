@@ -201,6 +201,18 @@ settings! {
     /// Which stages write a folder per item into the run folder.
     predictions: Predictions = "env.predictions", choice(Predictions::WORDS), Predictions::All, FLAG;
 
+    /// Share of calls that may be made a second time when the first takes unusually long; 0 never.
+    hedge: f64 = "env.hedge", float(0.0, 0.5), 0.0, FILE_OPS;
+
+    /// Most calls that the run may make; absent = no limit.
+    budget_requests: Option<u64> = "budget.requests", Kind::Int { min: 1, max: i64::MAX }, None, FLAG_OPS;
+    /// Most tokens that the run may send and receive; absent = no limit.
+    budget_tokens: Option<u64> = "budget.tokens", Kind::Int { min: 1, max: i64::MAX }, None, FLAG_OPS;
+    /// Most US dollars that the run may spend; absent = no limit. Needs the prices of its models.
+    budget_usd: Option<f64> = "budget.usd", float(0.000_001, 1e9), None, FLAG_OPS;
+    /// File with the prices of models; empty = no price is known.
+    budget_prices: String = "budget.prices", Kind::Path, String::new(), FLAG_OPS;
+
     /// A name for a pair of backends, one for each role.
     model_backend: String = "model.backend", Kind::Text, String::new(), FLAG;
     /// Model that writes edits.

@@ -138,6 +138,7 @@ pub fn pack(config: &RunConfig, what: &What) -> Result<Packed, PrepareError> {
         suite: Hash::of(&suite),
         initial: Hash::of(&initial),
         prompts: inputs.prompts.overrides().clone(),
+        payers: inputs.payers.clone(),
         run: String::new(),
     };
     let prepared = run_of(&config, inputs, what)?;

@@ -81,7 +81,9 @@ impl Evaluation {
         facts.insert("skill".to_owned(), self.skill.clone().into());
         let bytes = serde_json::to_vec(facts)?;
         let run = prepared.common.run.as_str().as_bytes().to_vec();
-        prepared.common.run = RunId::new(&Hash::of_parts([bytes.as_slice(), &run]).short());
+        let run = Hash::of_parts([bytes.as_slice(), &run]).short();
+        prepared.common.run = RunId::new(&run);
+        prepared.common.payers = prepared.common.payers.of_run(&run);
         if self.items(config, &prepared).is_empty() {
             return Err(PrepareError::NothingJudged(self.split.word()));
         }

@@ -11,6 +11,7 @@ pub mod halt;
 pub mod inputs;
 pub mod jobs;
 pub mod log;
+pub mod payers;
 pub mod prepare;
 pub mod progress;
 pub mod read_model;

@@ -16,6 +16,7 @@ use skillopt_core::{Hash, capability};
 use skillopt_queue::{Lane, RunId};
 
 use crate::inputs::{self, InputError};
+use crate::payers::{PayError, Payers};
 use crate::sample::Samples;
 use crate::session::Common;
 use crate::train::{Plan, PlanError};
@@ -50,6 +51,9 @@ pub enum PrepareError {
          again; write it with fewer digits, or as a text"
     )]
     Unportable,
+    /// Prices and caps.
+    #[error(transparent)]
+    Pay(#[from] PayError),
     /// A value that cannot be written down.
     #[error("cannot describe the run: {0}")]
     Encode(#[from] serde_json::Error),
@@ -97,6 +101,8 @@ pub struct Inputs {
     pub initial: Folder,
     /// Prompt templates.
     pub prompts: prompts::Set,
+    /// Who pays, at today's prices.
+    pub payers: Payers,
 }
 
 /// Loads everything a run needs.
@@ -131,6 +137,7 @@ pub fn load(config: &RunConfig) -> Result<Inputs, PrepareError> {
         failure_types: suite.failure_categories,
         initial,
         prompts,
+        payers: Payers::new(config)?,
     })
 }
 
@@ -197,6 +204,7 @@ pub fn describe(config: &RunConfig, inputs: Inputs) -> Result<Prepared, PrepareE
         rollout_limits: limits(config, config.exec_timeout),
         chat_limits: limits(config, optimizer_timeout(config)),
         slots: config.slot_count(),
+        payers: inputs.payers.of_run(&run),
     };
     Ok(Prepared {
         plan,

@@ -25,6 +25,7 @@ use self::scribe::{Page, Scribe};
 use crate::folder::{Predictions, RunFolder, StageWriter};
 use crate::halt::Halt;
 use crate::jobs::{ChatAsk, Jobs, RolloutAsk, Stage, Urgency};
+use crate::payers::Payers;
 use crate::progress::{Progress, Watcher};
 use crate::sample::Sample;
 
@@ -73,6 +74,8 @@ pub struct Common {
     pub chat_limits: Limits,
     /// Slots there are to fill: decides how many jobs are kept queued.
     pub slots: usize,
+    /// Who pays for its calls.
+    pub payers: Payers,
 }
 
 impl Common {
@@ -188,7 +191,7 @@ impl Session {
         let envelope = Envelope {
             job: job.clone(),
             limits,
-            payer: None,
+            payer: self.common.payers.of(&job.work).cloned(),
         };
         let bytes = serde_json::to_vec(&envelope).map_err(Halt::infrastructure)?;
         Ok(Enqueue {

@@ -73,6 +73,8 @@ fn config(found: &Found, root: &Path) -> Result<RunConfig, Failure> {
     for name in DERIVED {
         written.shift_remove(*name);
     }
+    // Nothing is spent here, so caps and prices do not matter.
+    written.retain(|name, _| !name.starts_with("budget_"));
     written.insert("out_root".to_owned(), root.display().to_string().into());
     // As if given by hand: nothing is to be replaced by a default or by the environment.
     let mut flat = Flat::from_json(&written, &Origin::Set("config.json".into()));

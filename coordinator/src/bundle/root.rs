@@ -7,6 +7,8 @@ use skillopt_config::Wire;
 use skillopt_core::Hash;
 use skillopt_queue::Store;
 
+use crate::payers::Payers;
+
 use super::{UnpackError, VERSION, What, code};
 
 /// The root of a bundle.
@@ -21,6 +23,9 @@ pub(super) struct Root {
     pub(super) initial: Hash,
     /// Templates that replace built-in ones.
     pub(super) prompts: BTreeMap<String, String>,
+    /// Who pays, at the prices that the submitter knows.
+    #[serde(default)]
+    pub(super) payers: Payers,
     /// Name of the run as the submitter worked it out.
     pub(super) run: String,
 }

@@ -153,6 +153,7 @@ impl Suite {
             failure_types: self.failure_types.clone(),
             initial,
             prompts,
+            payers: root.payers.clone(),
         })
     }
 

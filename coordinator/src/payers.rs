@@ -1,0 +1,175 @@
+//! Who pays for the calls of a run, what they cost, and how much they may come to.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use skillopt_config::{PriceError, Prices, RunConfig};
+use skillopt_core::job::{Payer, Price, Work};
+use skillopt_queue::ledger::Caps;
+
+/// Who pays for the calls of a run: one payer for each of its models, for they cost differently.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Payers {
+    /// Pays for calls of the target; `None` if nobody counts.
+    pub target: Option<Payer>,
+    /// Pays for calls of the optimizer.
+    pub optimizer: Option<Payer>,
+}
+
+/// Why nobody can pay.
+#[derive(Debug, thiserror::Error)]
+pub enum PayError {
+    /// The prices cannot be read.
+    #[error(transparent)]
+    Prices(#[from] PriceError),
+    /// A cap in dollars needs a price.
+    #[error(
+        "`budget.usd` is set, but the price of `{model}` is unknown; name it in the file of \
+         `budget.prices` (`prices: [{{model: {model}, input: …, output: …}}]`, US dollars for a \
+         million tokens), or cap `budget.tokens` instead"
+    )]
+    Unpriced {
+        /// The model.
+        model: String,
+    },
+}
+
+impl Payers {
+    /// Reads who pays, and at which prices; the run gets its name by [`Payers::of_run`].
+    ///
+    /// # Errors
+    /// The prices cannot be read, or a cap in dollars needs one that is unknown.
+    pub fn new(config: &RunConfig) -> Result<Self, PayError> {
+        let prices = match config.budget_prices.as_str() {
+            "" => Prices::default(),
+            path => Prices::load(Path::new(path))?,
+        };
+        let is_capped = !caps(config).is_none();
+        let payer = |model: &str| {
+            let price = prices.price_of(model).map(|price| Price {
+                input: price.input,
+                output: price.output,
+            });
+            if price.is_none() && config.budget_usd.is_some() {
+                let model = model.to_owned();
+                return Err(PayError::Unpriced { model });
+            }
+            Ok(Some(Payer {
+                run: String::new(),
+                sweep: String::new(),
+                tenant: String::new(),
+                price,
+                is_capped,
+            }))
+        };
+        Ok(Self {
+            target: payer(&config.target_model)?,
+            optimizer: payer(&config.optimizer_model)?,
+        })
+    }
+
+    /// Lets a sweep and a tenant pay too; `is_capped` says whether one of them has a cap.
+    #[must_use]
+    pub fn shared_with(mut self, sweep: &str, tenant: &str, is_capped: bool) -> Self {
+        for payer in [&mut self.target, &mut self.optimizer]
+            .into_iter()
+            .flatten()
+        {
+            sweep.clone_into(&mut payer.sweep);
+            tenant.clone_into(&mut payer.tenant);
+            payer.is_capped |= is_capped;
+        }
+        self
+    }
+
+    /// Lets the run named `run` pay.
+    #[must_use]
+    pub fn of_run(mut self, run: &str) -> Self {
+        for payer in [&mut self.target, &mut self.optimizer]
+            .into_iter()
+            .flatten()
+        {
+            run.clone_into(&mut payer.run);
+        }
+        self
+    }
+
+    /// Returns the first model's payer whose price is unknown.
+    #[must_use]
+    pub fn unpriced(&self) -> Option<&Payer> {
+        let payers = [&self.target, &self.optimizer];
+        payers
+            .into_iter()
+            .flatten()
+            .find(|payer| payer.price.is_none())
+    }
+
+    /// Returns who pays for a piece of work.
+    #[must_use]
+    pub const fn of(&self, work: &Work) -> Option<&Payer> {
+        match work {
+            Work::Rollout(_) => self.target.as_ref(),
+            Work::Chat(_) => self.optimizer.as_ref(),
+        }
+    }
+}
+
+/// Returns what a run may use at most.
+#[must_use]
+pub fn caps(config: &RunConfig) -> Caps {
+    Caps {
+        requests: config.budget_requests,
+        tokens: config.budget_tokens,
+        micro_usd: config.budget_usd.map(micro_usd),
+    }
+}
+
+/// Returns US dollars in millionths, rounded down: a cap is not exceeded.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "0 to 10^15"
+)]
+fn micro_usd(usd: f64) -> u64 {
+    // What the float lacks to the written digits is not rounded down to a millionth less.
+    (usd * 1e6 + 1e-3).floor().clamp(0.0, 1e15) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cap_in_dollars_needs_the_price_of_every_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prices.yaml");
+        std::fs::write(
+            &path,
+            "prices:\n  - {model: known, input: 1.5, output: 2}\n",
+        )
+        .unwrap();
+        let mut config = RunConfig {
+            target_model: "known".to_owned(),
+            optimizer_model: "other".to_owned(),
+            budget_prices: path.display().to_string(),
+            ..RunConfig::default()
+        };
+        let payers = Payers::new(&config).unwrap();
+        let target = payers.target.as_ref().unwrap();
+        let price = Price {
+            input: 1_500_000,
+            output: 2_000_000,
+        };
+        assert_eq!(target.price, Some(price));
+        assert!(!target.is_capped);
+        assert_eq!(payers.unpriced().unwrap().price, None);
+        config.budget_tokens = Some(5);
+        assert!(Payers::new(&config).unwrap().target.unwrap().is_capped);
+        config.budget_usd = Some(0.29);
+        let error = Payers::new(&config).unwrap_err().to_string();
+        assert!(error.contains("`other`"), "{error}");
+        config.optimizer_model = "known".to_owned();
+        assert!(Payers::new(&config).is_ok());
+        assert_eq!(caps(&config).micro_usd, Some(290_000));
+    }
+}
