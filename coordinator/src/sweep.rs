@@ -2,7 +2,21 @@
 //!
 //! A sweep is one record on the board ([`record`]). Whoever holds its lease brings it on: submits
 //! the runs of its cells, then the evaluations that its results need. Start at [`runs::Runs`] for
-//! what it needs of the coordinator.
+//! what it needs of the coordinator, at [`results`] for what comes out.
 
+pub mod counts;
+pub mod desk;
+mod driver;
+pub mod error;
+pub mod facts;
+pub mod gather;
+pub mod normal;
+pub mod observed;
 pub mod record;
+pub mod results;
+mod retry;
+pub mod rpc;
 pub mod runs;
+pub mod submit;
+mod summary;
+pub mod table;

@@ -43,6 +43,8 @@ pub struct NewRun {
     pub cell: String,
     /// Share of the sweep against other runs of the tenant.
     pub weight: u32,
+    /// Whether the sweep has a cap, so that each call is reserved in its purse before it is made.
+    pub capped: bool,
 }
 
 /// What a person wants of a run or a sweep.
@@ -71,6 +73,8 @@ pub struct RunNow {
     pub started_ms: u64,
     /// As `started_ms`.
     pub ended_ms: u64,
+    /// The read model's row as JSON, or empty.
+    pub row_json: String,
 }
 
 /// What the results need to know about a bundle.
