@@ -6,6 +6,8 @@
 
 pub mod boards;
 pub mod leases;
+pub mod ledgers;
+pub mod rates;
 pub mod runs;
 pub mod stores;
 
@@ -20,9 +22,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
 use crate::clock::TestClock;
+use crate::ledger::Ledger;
 use crate::message::{Enqueue, Lane, Leased, Priority, RunId, Want};
 use crate::notice::{Ended, Notice, Notices};
 use crate::queue::{Limits, Queue};
+use crate::rates::Rates;
 use crate::store::Store;
 
 /// Lease time of the suite.
@@ -103,6 +107,56 @@ macro_rules! conformance_board {
             a_lease_ends_by_the_boards_clock a_released_lease_is_free
             fences_grow_with_each_change_of_hands a_late_holder_writes_nothing
             many_ask_for_one_lease many_writers_lose_no_write);
+    };
+}
+
+/// A fresh ledger.
+pub struct LedgerRig {
+    /// The ledger; it judges time by `clock`.
+    pub ledger: Arc<dyn Ledger>,
+    /// The ledger's clock.
+    pub clock: TestClock,
+    /// Whatever has to live as long, e.g. a server.
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+/// Makes one test per property of a ledger; `$make` is a path to `async fn() -> LedgerRig`.
+#[macro_export]
+macro_rules! conformance_ledger {
+    ($make:path) => {
+        $crate::conformance!(@ $make, ledgers:
+            what_is_reserved_is_settled_at_what_it_was a_cap_refuses_what_can_never_fit
+            what_may_be_given_back_is_waited_for all_purses_pay_or_none
+            a_repeated_call_counts_once a_lost_worker_gives_back
+            a_late_settlement_counts_once a_call_without_a_reservation_counts_once
+            an_unknown_price_is_refused_by_a_cap_in_dollars caps_may_be_moved
+            no_schedule_exceeds_a_cap a_thousand_crashes_leave_nothing_reserved
+            late_settlements_are_remembered_for_a_day large_amounts_are_exact);
+    };
+}
+
+/// Fresh rates.
+pub struct RatesRig {
+    /// The rates; they judge time by `clock`.
+    pub rates: Arc<dyn Rates>,
+    /// Their clock.
+    pub clock: TestClock,
+    /// Whatever has to live as long, e.g. a server.
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+/// Makes one test per property of rates; `$make` is a path to `async fn() -> RatesRig`.
+#[macro_export]
+macro_rules! conformance_rates {
+    ($make:path) => {
+        $crate::conformance!(@ $make, rates:
+            an_account_without_limits_or_trouble_is_free requests_a_minute_are_kept
+            tokens_a_minute_are_kept what_was_not_used_is_given_back calls_at_once_are_kept
+            a_repeated_ask_takes_once a_lost_call_frees_its_place
+            a_throttled_call_pauses_all pauses_without_a_hint_grow_and_are_spread
+            a_few_throttled_calls_among_many_pause_nobody throttling_cuts_once_and_recovery_is_steady
+            failures_open_the_circuit_and_one_probe_closes_it trouble_is_forgotten
+            those_who_wait_are_spread accounts_are_told_by_name);
     };
 }
 

@@ -4,12 +4,20 @@
 //! the call it is settled at what it was. A reservation whose worker died is given back when its
 //! time is over. So a cap is never exceeded, however many workers spend from it, and nothing leaks.
 
+mod machine;
+mod memory;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::store;
+
+pub use self::memory::MemoryLedger;
+
+/// Names of settlements and of lapsed reservations that are remembered, of each at most.
+pub const REMEMBERED_MAX: usize = 200_000;
 
 /// Requests, tokens and money.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +37,32 @@ impl Amount {
     #[must_use]
     pub const fn tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+
+    /// Returns both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_add(other.requests),
+            prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
+            completion_tokens: self
+                .completion_tokens
+                .saturating_add(other.completion_tokens),
+            micro_usd: self.micro_usd.saturating_add(other.micro_usd),
+        }
+    }
+
+    /// Returns what is left without `other`.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(other.requests),
+            prompt_tokens: self.prompt_tokens.saturating_sub(other.prompt_tokens),
+            completion_tokens: self
+                .completion_tokens
+                .saturating_sub(other.completion_tokens),
+            micro_usd: self.micro_usd.saturating_sub(other.micro_usd),
+        }
     }
 }
 
@@ -73,6 +107,8 @@ pub struct Reservation {
     pub purses: Vec<String>,
     /// Most that the call can come to.
     pub most: Amount,
+    /// Whether its price is unknown: a purse with a cap in dollars refuses it.
+    pub is_unpriced: bool,
     /// Given back after this time unless settled: longer than the call can take.
     pub lifetime: Duration,
 }
@@ -84,6 +120,9 @@ pub struct Settlement {
     pub id: String,
     /// The purses that pay; needed if the reservation was given back meanwhile, or never made.
     pub purses: Vec<String>,
+    /// Whether it was reserved. Then it counts once: as the end of its reservation, or after that
+    /// was given back.
+    pub is_reserved: bool,
     /// What was used; nothing if the call was not made.
     pub used: Amount,
     /// Whether the price is unknown.
@@ -99,7 +138,7 @@ pub enum Reserved {
     Refused {
         /// The purse whose cap it is.
         purse: String,
-        /// `requests`, `tokens` or `dollars`.
+        /// `requests`, `tokens`, `dollars`, or that the price is unknown.
         what: &'static str,
     },
     /// A cap does not allow it now, but calls under way hold more than they may need: ask again.
@@ -124,8 +163,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// If the ledger cannot be reached.
     async fn reserve(&self, asked: &[Reservation]) -> Result<Vec<Reserved>, store::Error>;
 
-    /// Settles. A settlement counts even if its reservation was given back meanwhile. A second one
-    /// of the same name counts nothing, at least for a day.
+    /// Settles. A settlement counts even if its reservation was given back meanwhile, up to a day
+    /// ago. A second one of the same name counts nothing; without a reservation that is known for a
+    /// day, or until [`REMEMBERED_MAX`] further ones.
     ///
     /// # Errors
     /// If the ledger cannot be reached.

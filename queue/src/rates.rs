@@ -3,6 +3,11 @@
 //! An account is an endpoint with a credential. It may have limits of requests and tokens a minute
 //! and of calls at once, and it may be paused by a 429 that one worker has seen.
 
+mod machine;
+mod memory;
+pub(crate) mod rules;
+mod window;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::store;
+
+pub use self::memory::MemoryRates;
 
 /// Limits of one account; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

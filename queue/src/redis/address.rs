@@ -33,7 +33,9 @@ impl Address {
             place: "the address of Redis".into(),
             detail: format!("{detail}; {FORMS}"),
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("it has no scheme"))?;
+        let (scheme, rest) = url
+            .split_once("://")
+            .ok_or_else(|| bad("it has no scheme"))?;
         let (base, variant) = scheme.split_once('+').unwrap_or((scheme, ""));
         let is_tls = match base {
             "redis" | "valkey" => false,
@@ -161,11 +163,7 @@ mod tests {
             ("redis://h", "Redis at h:6379", 0),
             ("redis://u:p%40s@h:1/3", "Redis at h:1/3", 3),
             ("rediss://[::1]:7/0", "Redis at ::1:7", 0),
-            (
-                "redis+cluster://a:1,b:2",
-                "the Redis cluster at a:1,b:2",
-                0,
-            ),
+            ("redis+cluster://a:1,b:2", "the Redis cluster at a:1,b:2", 0),
             (
                 "redis+sentinel://a,b:2/main/2",
                 "the Redis of the Sentinels at a:26379,b:2/2",
@@ -181,7 +179,10 @@ mod tests {
         assert_eq!(address.ca.as_deref(), Some("/x y"));
         assert!(address.is_tls);
         let address = Address::parse("redis://:only@h").unwrap();
-        assert_eq!((address.user, address.password), (None, Some("only".into())));
+        assert_eq!(
+            (address.user, address.password),
+            (None, Some("only".into()))
+        );
     }
 
     #[test]

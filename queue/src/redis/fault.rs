@@ -21,7 +21,11 @@ pub(super) fn judge(address: &Address, error: &RedisError) -> Fault {
     let place = address.to_string();
     let code = error.code().unwrap_or_default();
     let detail = scrub(address, error.detail().unwrap_or_default());
-    let full = |why: &str| Fault::Final(Error::Full { place: format!("{place} ({why})") });
+    let full = |why: &str| {
+        Fault::Final(Error::Full {
+            place: format!("{place} ({why})"),
+        })
+    };
     let refused = |fix: &str| {
         Fault::Final(Error::Io {
             place: place.clone(),
@@ -43,7 +47,10 @@ pub(super) fn judge(address: &Address, error: &RedisError) -> Fault {
                 refused("give the right user and password in the address")
             }
             ErrorKind::InvalidClientConfig | ErrorKind::UnexpectedReturnType => {
-                Fault::Final(Error::Io { place, detail: scrub(address, &error.to_string()) })
+                Fault::Final(Error::Io {
+                    place,
+                    detail: scrub(address, &error.to_string()),
+                })
             }
             _ => Fault::Away(scrub(address, &error.to_string())),
         },

@@ -207,7 +207,8 @@ impl Link {
     }
 
     async fn attempt(&self, cmd: &Cmd) -> Result<Value, Fault> {
-        self.persist(async |conn: &mut Conn| conn.send(cmd).await).await
+        self.persist(async |conn: &mut Conn| conn.send(cmd).await)
+            .await
     }
 
     /// Tries until the server answers, or has been away for too long.
@@ -282,7 +283,9 @@ impl Link {
     pub(crate) fn lost(&self, error: &RedisError) -> Error {
         match self.settle::<()>(Err(judge(&self.0.address, error))) {
             Err(error) => error,
-            Ok(()) => Error::Closed { place: self.place() },
+            Ok(()) => Error::Closed {
+                place: self.place(),
+            },
         }
     }
 
@@ -315,7 +318,9 @@ impl Link {
             .and_then(|major| major.parse::<u32>().ok());
         if major.is_none_or(|major| major < 7) {
             let found = value("redis_version").unwrap_or("unknown");
-            return refuse(format!("its version is {found}; use Redis 7.0 or newer, or Valkey"));
+            return refuse(format!(
+                "its version is {found}; use Redis 7.0 or newer, or Valkey"
+            ));
         }
         match value("maxmemory_policy") {
             Some("noeviction") => Ok(()),
