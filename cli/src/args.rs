@@ -16,7 +16,7 @@ pub(crate) use cluster::{
     TokenCreateArgs, TokenRevokeArgs, UsageArgs, WhyArgs, WorkersArgs, WorkersCommand,
 };
 pub(crate) use remote::RemoteArgs;
-pub(crate) use services::{ChildArgs, CoordinatorArgs, RedisArgs, Slots, UpArgs, WorkerArgs};
+pub(crate) use services::{ChildArgs, CoordinatorArgs, RedisArgs, UpArgs, WorkerArgs};
 
 /// Train agent skills the way one trains weights.
 #[derive(Debug, Parser)]
@@ -97,7 +97,7 @@ pub(crate) enum Command {
     /// Run jobs of a cluster
     Worker(WorkerArgs),
     /// Give a cluster something to do: a training, an evaluation or a sweep
-    Submit(SubmitArgs),
+    Submit(Box<SubmitArgs>),
     /// End a run or a sweep of a cluster for good
     Cancel(CancelArgs),
     /// Stop a run or a sweep of a cluster for now

@@ -75,6 +75,8 @@ pub(crate) struct Found {
     pub(crate) view: RunView,
     /// Why the run is not going on, if its log does not say so.
     pub(crate) notice: Option<Notice>,
+    /// Its id, if it is a run of a cluster.
+    pub(crate) cluster_run: Option<String>,
 }
 
 /// Returns whether a folder holds a run.
@@ -137,6 +139,7 @@ impl Found {
             events,
             view,
             notice,
+            cluster_run: None,
         })
     }
 

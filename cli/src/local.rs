@@ -282,7 +282,7 @@ pub(crate) fn scope(
 }
 
 /// Says in words how two configurations of one folder differ.
-fn difference(
+pub(crate) fn difference(
     known: &serde_json::Map<String, serde_json::Value>,
     new: &serde_json::Map<String, serde_json::Value>,
 ) -> Option<String> {

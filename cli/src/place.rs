@@ -28,6 +28,17 @@ pub(crate) struct Placed {
     _new: Option<Taken>,
 }
 
+impl Placed {
+    /// A run without a folder on this machine.
+    pub(crate) const fn nowhere(prepared: Prepared) -> Self {
+        Self {
+            prepared,
+            extra: Vec::new(),
+            _new: None,
+        }
+    }
+}
+
 /// A new folder, which goes when it is still empty at the end.
 #[derive(Debug)]
 struct Taken(PathBuf);

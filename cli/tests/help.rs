@@ -24,6 +24,24 @@ fn help() {
         ("help/sim-serve", "sim serve -h"),
         ("help/sim-data", "sim data -h"),
         ("help/materialize", "materialize-searchqa -h"),
+        ("help/up", "up -h"),
+        ("help/coordinator", "coordinator -h"),
+        ("help/worker", "worker -h"),
+        ("help/submit", "submit -h"),
+        ("help/submit-nothing", "submit"),
+        ("help/submit-train", "submit train -h"),
+        ("help/submit-eval", "submit eval -h"),
+        ("help/cancel", "cancel -h"),
+        ("help/pause", "pause -h"),
+        ("help/resume", "resume -h"),
+        ("help/export", "export -h"),
+        ("help/workers", "workers -h"),
+        ("help/workers-drain", "workers drain -h"),
+        ("help/usage", "usage -h"),
+        ("help/why", "why -h"),
+        ("help/token", "token -h"),
+        ("help/token-create", "token create -h"),
+        ("help/token-revoke", "token revoke -h"),
     ] {
         place.golden(name, args);
     }
@@ -80,6 +98,40 @@ fn what_is_typed_wrong() {
         ("wrong/replay-nothing", "replay nowhere"),
         ("wrong/sim-setting", "sim serve --p429 2"),
         ("wrong/sim-address", "sim serve --listen nowhere"),
+        ("wrong/cluster-command", "cancle 3f9c"),
+        ("wrong/submit-command", "submit trian"),
+        ("wrong/submit-nowhere", "submit train run.yaml"),
+        (
+            "wrong/submit-bad-config",
+            "submit train bad.yaml --coordinator http://127.0.0.1:1",
+        ),
+        (
+            "wrong/submit-no-skill",
+            "submit eval run.yaml --skill nowhere.md --coordinator http://127.0.0.1:1",
+        ),
+        (
+            "wrong/submit-dollars",
+            "submit train run.yaml --usd 5e3 --coordinator http://127.0.0.1:1",
+        ),
+        ("wrong/workers-nowhere", "workers"),
+        (
+            "wrong/coordinator-plain",
+            "workers --coordinator http://cluster.example:7420",
+        ),
+        (
+            "wrong/coordinator-address",
+            "why 3f9c --coordinator cluster.example:7420",
+        ),
+        (
+            "wrong/coordinator-login",
+            "why 3f9c --coordinator https://me:secret@cluster.example",
+        ),
+        ("wrong/worker-slots", "worker --slots chta=3"),
+        ("wrong/worker-no-redis", "worker"),
+        ("wrong/coordinator-no-redis", "coordinator"),
+        ("wrong/coordinator-key", "coordinator --tls-cert cert.pem"),
+        ("wrong/token-role", "token create --name ci --role admni"),
+        ("wrong/up-workers", "up --workers 0"),
     ] {
         place.golden(name, args);
     }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
 use skillopt_coordinator::evaluate::{self, Evaluation, STAGE};
 use skillopt_coordinator::prepare::{PrepareError, Prepared};
-use skillopt_coordinator::read_model::{RunRow, share};
+use skillopt_coordinator::read_model::{RunRow, TokenRow, share};
 use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::PlanError;
 use skillopt_runtime::Shutdown;
@@ -81,7 +81,8 @@ fn prepared(config: &RunConfig, evaluation: &Evaluation) -> Result<Prepared, Fai
     })
 }
 
-fn preflight(config: &RunConfig, prepared: &Prepared, items: u64, out: &Out) {
+/// Says what an evaluation will need.
+pub(crate) fn preflight(config: &RunConfig, prepared: &Prepared, items: u64, out: &Out) {
     let calls = items.saturating_mul(config.max_turns.unwrap_or(1) as u64);
     if out.json {
         out.object(
@@ -135,28 +136,38 @@ fn evaluate(
     let stage = outcome.map_err(|halt| stopped(halt, &RunRow::default(), command))?;
     told?;
     local.folder.json("timings.json", &timings.to_json())?;
-    let (hard, soft) = stage.score();
-    let summary = evaluation.write(&local.folder, prepared, &stage)?;
+    let found = evaluation.write(&local.folder, prepared, &stage)?;
+    let tokens = TokenRow {
+        calls: stage.usage.calls,
+        prompt_tokens: stage.usage.prompt_tokens,
+        completion_tokens: stage.usage.completion_tokens,
+    };
+    summary(found, tokens, config, out);
+    Ok(Exit::Done)
+}
+
+/// Shows what an evaluation came to.
+pub(crate) fn summary(summary: Value, tokens: TokenRow, config: &RunConfig, out: &Out) {
+    let score = |name: &str| share(summary.get(name).and_then(Value::as_f64));
     if out.json {
         out.object("result", summary);
-    } else {
-        out.line(format!(
-            "{} exact, {} partial on {} items ({})",
-            out.paint.of(Tone::Strong, &share(Some(hard))),
-            share(Some(soft)),
-            count(stage.rolled.len() as u64),
-            evaluation.split.word()
-        ));
-        out.line(format!(
-            "{} calls, {} tokens sent, {} received",
-            count(stage.usage.calls),
-            amount(stage.usage.prompt_tokens),
-            amount(stage.usage.completion_tokens)
-        ));
-        out.line(format!(
-            "results: {}/{STAGE}/results.jsonl",
-            config.out_root
-        ));
+        return;
     }
-    Ok(Exit::Done)
+    out.line(format!(
+        "{} exact, {} partial on {} items ({})",
+        out.paint.of(Tone::Strong, &score("hard")),
+        score("soft"),
+        count(summary["n_items"].as_u64().unwrap_or(0)),
+        summary["split"].as_str().unwrap_or_default()
+    ));
+    out.line(format!(
+        "{} calls, {} tokens sent, {} received",
+        count(tokens.calls),
+        amount(tokens.prompt_tokens),
+        amount(tokens.completion_tokens)
+    ));
+    out.line(format!(
+        "results: {}/{STAGE}/results.jsonl",
+        config.out_root
+    ));
 }

@@ -17,6 +17,7 @@ pub(crate) fn run(args: &ExportArgs, out: &Out) -> Result<Exit, Failure> {
     check(&args.out)?;
     let wanted = Wanted {
         store: !args.no_store,
+        only: &[],
         keep: &|path| path != ".skillopt/lock",
     };
     let fetched = remote::ask(&args.remote, out, async |remote| {

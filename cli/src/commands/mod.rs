@@ -15,6 +15,7 @@ pub(crate) mod resume;
 pub(crate) mod runs;
 pub(crate) mod show;
 pub(crate) mod sim;
+pub(crate) mod submit;
 pub(crate) mod token;
 pub(crate) mod train;
 pub(crate) mod usage;
@@ -45,9 +46,10 @@ pub(crate) fn run(command: &Command, out: &Out) -> Result<Exit, Failure> {
         Command::Sim(SimCommand::Serve(args)) => sim::serve(args, out),
         Command::Sim(SimCommand::Data(args)) => sim::data(args, out),
         Command::MaterializeSearchqa(args) => materialize::run(args, out),
-        Command::Up(_) | Command::Coordinator(_) | Command::Worker(_) | Command::Submit(_) => Err(
-            Failure::usage("this build has no cluster yet; `skillopt train` works in one process"),
-        ),
+        Command::Up(_) | Command::Coordinator(_) | Command::Worker(_) => Err(Failure::usage(
+            "this build has no cluster yet; `skillopt train` works in one process",
+        )),
+        Command::Submit(args) => submit::run(args, out),
         Command::Cancel(args) => cancel::run(args, out),
         Command::Pause(args) => pause::run(args, out),
         Command::Resume(args) => resume::run(args, out),

@@ -1,5 +1,7 @@
 //! `skillopt runs`: the runs below a folder.
 
+mod remote;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -21,6 +23,10 @@ const DEPTH_MAX: usize = 4;
 const RUNS_MAX: usize = 10_000;
 
 pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
+    // A folder that is named is on this machine.
+    if args.dir.is_none() && args.remote.coordinator.is_some() {
+        return remote::run(args, out);
+    }
     let dir = args.dir.as_deref().unwrap_or(Path::new(BELOW));
     if !dir.is_dir() {
         return Err(
@@ -60,7 +66,13 @@ pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
         out.chat(format!("no runs below `{}`", dir.display()));
         return Ok(Exit::Done);
     }
-    let with_rows = [rows, evaluations].into_iter().filter(|t| t.len() > 1);
+    tables([rows, evaluations], out);
+    Ok(Exit::Done)
+}
+
+/// Shows those tables that have rows below their head.
+fn tables(all: [Vec<Vec<String>>; 2], out: &Out) {
+    let with_rows = all.into_iter().filter(|t| t.len() > 1);
     for (i, rows) in with_rows.enumerate() {
         if i > 0 {
             out.line("");
@@ -69,7 +81,6 @@ pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
             out.line(line);
         }
     }
-    Ok(Exit::Done)
 }
 
 fn tell(dir: &Path, found: &Found, out: &Out) {
@@ -114,9 +125,14 @@ fn collect(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) {
 }
 
 fn row(dir: &Path, run: &RunRow) -> Vec<String> {
+    let mut cells = vec![dir.display().to_string(), run.state.clone()];
+    cells.extend(numbers(run));
+    cells
+}
+
+/// The numbers of a run's row.
+fn numbers(run: &RunRow) -> Vec<String> {
     vec![
-        dir.display().to_string(),
-        run.state.clone(),
         format!("{} of {}", run.steps_done, number(run.steps_total)),
         share(run.baseline),
         share(run.best),

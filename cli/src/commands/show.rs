@@ -1,5 +1,7 @@
 //! `skillopt show`: scores, decisions in words, edits as a diff, tokens.
 
+mod remote;
+
 use std::path::Path;
 
 use serde_json::json;
@@ -11,7 +13,7 @@ use skillopt_coordinator::read_model::{
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::found::{Found, Notice, text_file};
+use crate::found::{Found, Notice, is_run, text_file};
 use crate::output::diff::diff;
 use crate::output::table::table;
 use crate::output::words::{amount, number, plural};
@@ -21,10 +23,18 @@ use crate::process;
 use super::train::{counts, kept, scores};
 
 pub(crate) fn run(args: &ShowArgs, out: &Out) -> Result<Exit, Failure> {
+    if args.remote.coordinator.is_some() && !is_run(&args.run) {
+        return remote::run(args, out);
+    }
     let found = Found::read(&args.run, None)?;
+    show(&found, args, out)
+}
+
+/// Shows a run, wherever it was found.
+fn show(found: &Found, args: &ShowArgs, out: &Out) -> Result<Exit, Failure> {
     match args.step {
-        Some(step) => show_step(&found, step, out)?,
-        None => show_run(&found, out)?,
+        Some(step) => show_step(found, step, out)?,
+        None => show_run(found, out)?,
     }
     Ok(Exit::Done)
 }
@@ -49,7 +59,7 @@ fn show_run(found: &Found, out: &Out) -> Result<(), Failure> {
     }
     if let (Some(notice), None) = (&found.notice, failed) {
         let kept = kept(run);
-        show_notice(notice, &kept, out);
+        show_notice(found, notice, &kept, out);
     }
     out.line(format!(
         "{}   {}",
@@ -95,7 +105,7 @@ fn failure_lines(notice: &Notice) -> Headline {
 }
 
 /// Shows why a run is not going on, what is kept, and what helps.
-fn show_notice(notice: &Notice, kept: &str, out: &Out) {
+fn show_notice(found: &Found, notice: &Notice, kept: &str, out: &Out) {
     let mut first = out.paint.of(Tone::Warn, &notice.state);
     if let Some(ms) = notice.at_unix_ms {
         first.push_str(&format!(", {}", process::date(ms)));
@@ -107,10 +117,10 @@ fn show_notice(notice: &Notice, kept: &str, out: &Out) {
         _ => {}
     }
     out.line(first);
-    out.line(if notice.can_go_on() {
-        format!("kept: {kept}; the same command goes on from here")
-    } else {
-        format!("kept: {kept}")
+    out.line(match (notice.can_go_on(), &found.cluster_run) {
+        (true, None) => format!("kept: {kept}; the same command goes on from here"),
+        (true, Some(id)) => format!("kept: {kept}; `skillopt resume {id}` goes on from here"),
+        (false, _) => format!("kept: {kept}"),
     });
     if let Some(fix) = &notice.fix {
         out.line(format!("{}: {fix}", out.paint.of(Tone::Name, "fix")));
@@ -128,7 +138,7 @@ fn show_evaluation(found: &Found, row: &EvaluationRow, out: &Out) {
         return;
     }
     if let Some(notice) = &found.notice {
-        show_notice(notice, "all answers so far", out);
+        show_notice(found, notice, "all answers so far", out);
     }
     out.line(format!(
         "{}   {}",

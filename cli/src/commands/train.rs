@@ -111,7 +111,8 @@ pub(crate) fn train(
     }
 }
 
-fn preflight(config: &RunConfig, prepared: &Prepared, out: &Out) {
+/// Says what a training will need.
+pub(crate) fn preflight(config: &RunConfig, prepared: &Prepared, out: &Out) {
     let turns = config.max_turns.unwrap_or(1) as u64;
     let need = Preflight::new(prepared, turns);
     if out.json {

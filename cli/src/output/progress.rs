@@ -111,7 +111,8 @@ impl Reporter {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, news: &Progress<'_>) {
+    /// Tells one piece of news.
+    pub(crate) fn tell(&self, news: &Progress<'_>) {
         match news {
             Progress::Rolled { stage, n, of } => self.rolled(stage, *n, *of),
             Progress::Asked { .. } | Progress::Answered { .. } => {}

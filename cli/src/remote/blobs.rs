@@ -24,7 +24,7 @@ const UPLOAD: usize = 64 << 20;
 /// Nobody answers, or a refusal. *Cancel safety*: what was sent whole is kept.
 pub(crate) async fn upload(remote: &Remote, blobs: &[Bytes]) -> Result<u64, Failure> {
     let mut hashed: Vec<(Hash, Bytes)> = blobs.iter().map(|b| (Hash::of(b), b.clone())).collect();
-    hashed.sort_by(|a, b| a.0.cmp(&b.0));
+    hashed.sort_by_key(|(hash, _)| *hash);
     hashed.dedup_by(|a, b| a.0 == b.0);
     let mut sent = 0;
     for page in hashed.chunks(ASKED_MAX) {
@@ -61,7 +61,9 @@ async fn missing(remote: &Remote, page: &[(Hash, Bytes)]) -> Result<Vec<(Hash, B
 async fn send(remote: &Remote, blobs: &[(Hash, Bytes)]) -> Result<(), Failure> {
     let mut tries = remote.tries();
     loop {
-        let requests = stream::iter(blobs.to_vec().into_iter().flat_map(chunks));
+        // Handles only: the stream may outlive this call.
+        let owned = blobs.to_vec();
+        let requests = stream::iter(owned.into_iter().flat_map(chunks));
         match remote.clients().content().upload(requests).await {
             Ok(answer) => {
                 let hashes = answer.into_inner().hashes;

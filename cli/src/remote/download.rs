@@ -19,6 +19,8 @@ const PATH_MAX: usize = 4_096;
 pub(crate) struct Wanted<'a> {
     /// Ask for the store with all answers, too.
     pub(crate) store: bool,
+    /// Beginnings of the paths that are asked for; empty for all.
+    pub(crate) only: &'a [&'a str],
     /// Says which paths are kept.
     pub(crate) keep: &'a dyn Fn(&str) -> bool,
 }
@@ -46,6 +48,7 @@ pub(crate) async fn download(
         let request = DownloadRequest {
             id: id.to_owned(),
             with_store: wanted.store,
+            only: wanted.only.iter().map(|path| (*path).to_owned()).collect(),
         };
         let mut stream = match remote.clients().content().download(request).await {
             Ok(response) => response.into_inner(),
@@ -205,6 +208,7 @@ mod tests {
         let keep = |name: &str| name != "unwanted";
         let wanted = Wanted {
             store: false,
+            only: &[],
             keep: &keep,
         };
         let mut sink = Sink::new(dir.path(), wanted);
@@ -236,6 +240,7 @@ mod tests {
         ] {
             let wanted = Wanted {
                 store: false,
+                only: &[],
                 keep: &keep,
             };
             let mut sink = Sink::new(dir.path(), wanted);

@@ -13,7 +13,7 @@ mod watch;
 pub(crate) use address::Address;
 pub(crate) use blobs::upload;
 pub(crate) use download::{Wanted, download};
-pub(crate) use link::{Clients, Patience, Remote};
+pub(crate) use link::{Patience, Remote};
 pub(crate) use row::{halt, run_json, run_state};
 pub(crate) use watch::{News, watch};
 
@@ -34,11 +34,22 @@ pub(crate) fn ask<T>(
     out: &Out,
     work: impl AsyncFnOnce(&Remote) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let address = Address::of(args)?;
+    talk(&Address::of(args)?, out, work)
+}
+
+/// Does what [`ask`] does, with an address that was read before.
+///
+/// # Errors
+/// What `work` says.
+pub(crate) fn talk<T>(
+    address: &Address,
+    out: &Out,
+    work: impl AsyncFnOnce(&Remote) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let shutdown = Shutdown::new();
     let stop = shutdown.drain.clone();
     let asked = async {
-        let remote = Remote::new(&address, Patience::ONE_CALL, out);
+        let remote = Remote::new(address, Patience::ONE_CALL, out);
         tokio::select! {
             biased;
             answer = work(&remote) => answer,
