@@ -3,6 +3,7 @@
 mod cluster;
 mod remote;
 mod services;
+mod views;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ pub(crate) use cluster::{
 };
 pub(crate) use remote::RemoteArgs;
 pub(crate) use services::{ChildArgs, CoordinatorArgs, RedisArgs, UpArgs, WorkerArgs};
+pub(crate) use views::{TopArgs, ViewArgs, WatchArgs};
 
 /// Train agent skills the way one trains weights.
 #[derive(Debug, Parser)]
@@ -76,6 +78,10 @@ pub(crate) enum Command {
     Runs(RunsArgs),
     /// Show scores, decisions, edits and tokens of a run
     Show(ShowArgs),
+    /// Follow a run: its scores as a chart, its steps as they come
+    Watch(WatchArgs),
+    /// Follow all that a cluster, or this machine, is at
+    Top(TopArgs),
     /// Work every number of a run out again, offline, and say whether it agrees
     Replay(ReplayArgs),
     /// Show or check a configuration

@@ -17,6 +17,7 @@ mod remote;
 mod sim_args;
 mod start;
 mod status;
+mod tui;
 
 use std::process::ExitCode;
 

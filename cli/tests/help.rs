@@ -16,6 +16,8 @@ fn help() {
         ("help/demo", "demo -h"),
         ("help/runs", "runs -h"),
         ("help/show", "show -h"),
+        ("help/watch", "watch -h"),
+        ("help/top", "top -h"),
         ("help/replay", "replay -h"),
         ("help/config", "config -h"),
         ("help/config-show", "config show -h"),

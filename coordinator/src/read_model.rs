@@ -9,6 +9,7 @@ mod forecast;
 mod numbers;
 mod overview;
 mod rows;
+mod untrusted;
 mod verdict;
 mod words;
 
@@ -24,6 +25,7 @@ pub use overview::{Inputs, overview};
 pub use rows::{
     EvaluationRow, ForecastRow, LiftRow, NoticeRow, RunRow, StepRow, TestRow, TokenRow,
 };
+pub use untrusted::harmless;
 pub use verdict::Verdict;
 pub use words::{Headline, evaluation_headline, headline, is_over, points, share};
 

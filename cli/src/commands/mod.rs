@@ -17,8 +17,10 @@ pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod submit;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod train;
 pub(crate) mod usage;
+pub(crate) mod watch;
 pub(crate) mod why;
 pub(crate) mod workers;
 
@@ -38,6 +40,8 @@ pub(crate) fn run(command: &Command, out: &Out) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(args, out),
         Command::Runs(args) => runs::run(args, out),
         Command::Show(args) => show::run(args, out),
+        Command::Watch(args) => watch::run(args, out),
+        Command::Top(args) => top::run(args, out),
         Command::Replay(args) => replay::run(args, out),
         Command::Config(ConfigCommand::Show(args)) => config::show(args, out),
         Command::Config(ConfigCommand::Check(args)) => config::check(args, out),

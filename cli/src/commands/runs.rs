@@ -97,7 +97,7 @@ fn tell(dir: &Path, found: &Found, out: &Out) {
     }
 }
 
-fn collect(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) {
+pub(crate) fn collect(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) {
     if runs.len() >= RUNS_MAX {
         return;
     }

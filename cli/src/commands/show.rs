@@ -267,7 +267,10 @@ fn no_step(view: &RunView, step: u64) -> Failure {
 }
 
 /// What the step's candidate changed; a refused one is shown too.
-fn step_changes(found: &Found, row: &StepRow) -> Result<impl Fn(Paint) -> Vec<String>, Failure> {
+pub(crate) fn step_changes(
+    found: &Found,
+    row: &StepRow,
+) -> Result<impl Fn(Paint) -> Vec<String>, Failure> {
     let candidate = format!("steps/step_{:04}/candidate_skill.md", row.step);
     let has_candidate = found.folder.root().join(&candidate).exists();
     let texts = if has_candidate {

@@ -10,7 +10,7 @@ use skillopt_coordinator::read_model::{RunView, StepRow, Verdict, points, share}
 use skillopt_runtime::Shutdown;
 
 use super::words::{number, plural};
-use super::{Out, Tone};
+use super::{Out, Paint, Tone};
 
 /// Stages below this size are told of only when they are done.
 const LONG_STAGE: usize = 200;
@@ -183,7 +183,7 @@ impl Reporter {
             return;
         }
         match (&row, event.kind.as_str()) {
-            (Some(row), _) => self.line(&step_line(row, run.steps_total, &self.0.out)),
+            (Some(row), _) => self.line(&step_line(row, run.steps_total, self.0.out.paint_err)),
             (None, "baseline") => {
                 self.line(&format!(
                     "start      {} on the val split",
@@ -203,7 +203,7 @@ impl Reporter {
 }
 
 /// One line about a finished step.
-fn step_line(row: &StepRow, of: Option<u64>, out: &Out) -> String {
+pub(crate) fn step_line(row: &StepRow, of: Option<u64>, paint: Paint) -> String {
     let tone = match row.verdict {
         Verdict::Accepted => Tone::Good,
         Verdict::Refused => Tone::Bad,
@@ -221,13 +221,13 @@ fn step_line(row: &StepRow, of: Option<u64>, out: &Out) -> String {
         .map_or_else(String::new, |c| format!(" {}", points(c)));
     format!(
         "{name:<10} {}{change}  {}",
-        out.paint_err.of(tone, &verdict),
-        out.paint_err.of(Tone::Faint, &row.reason())
+        paint.of(tone, &verdict),
+        paint.of(Tone::Faint, &row.reason())
     )
 }
 
 /// Says what a stage's folder means.
-fn stage_words(folder: &str) -> String {
+pub(crate) fn stage_words(folder: &str) -> String {
     match folder {
         BASELINE => "val split, initial skill".to_owned(),
         "test_eval_baseline" => "test split, initial skill".to_owned(),

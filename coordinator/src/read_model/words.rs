@@ -35,6 +35,10 @@ impl StepRow {
             ("skip_no_patches", _) => "analysts returned no edits".to_owned(),
             ("skip_no_rewrite", _) => "no usable new text came back".to_owned(),
             ("no_content", _) => "no guidance came back".to_owned(),
+            (_, Verdict::CannotTell) => match self.score.zip(self.change) {
+                Some(_) => compared("too near to"),
+                None => "too few rollouts to decide".to_owned(),
+            },
             ("accept_new_best", _) => format!("{}; the best so far", compared("above")),
             (_, Verdict::Accepted) => compared("above"),
             (_, Verdict::Refused) => compared(match self.change {

@@ -1,0 +1,169 @@
+//! `skillopt watch`: follows a run, of a folder or of a cluster.
+
+mod cluster;
+mod keys;
+mod lines;
+mod local;
+mod pace;
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use skillopt_coordinator::read_model::is_over;
+use skillopt_runtime::Shutdown;
+
+use crate::args::{ViewArgs, WatchArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::found::is_run;
+use crate::output::Out;
+use crate::process;
+use crate::tui::{Look, Screen, Size, frame_run, print};
+
+use cluster::Cluster;
+use local::Local;
+
+/// How often a run is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Where the rows come from.
+enum Source {
+    Local(Box<Local>),
+    Cluster(Cluster),
+}
+
+impl Source {
+    /// Brings the screen up to date.
+    ///
+    /// # Errors
+    /// The run cannot be read, or its coordinator refuses or is gone for too long.
+    async fn look(&mut self, screen: &mut Screen) -> Result<(), Failure> {
+        match self {
+            Self::Local(local) => local.look(screen),
+            Self::Cluster(cluster) => cluster.look(screen).await,
+        }
+    }
+
+    /// Returns how long to wait before the next look: looking takes a tenth of the time at most.
+    fn pause(&self) -> Duration {
+        match self {
+            Self::Local(local) => LOOK.max(local.cost() * 10),
+            Self::Cluster(_) => LOOK,
+        }
+    }
+
+    /// Returns whether nothing more comes, as far as a program is concerned: a run that waits for
+    /// a person does not go on by itself.
+    fn is_at_rest(screen: &Screen) -> bool {
+        is_over(&screen.view.run.state) || screen.notice.is_some()
+    }
+}
+
+pub(crate) fn run(args: &WatchArgs, out: &Out) -> Result<Exit, Failure> {
+    let shutdown = Shutdown::new();
+    let work = async {
+        // A folder of this machine is meant even if the environment names a coordinator.
+        let mut source = if args.remote.coordinator.is_none() || is_run(&args.run) {
+            Source::Local(Box::new(Local::new(&args.run)))
+        } else {
+            let id = args.run.display().to_string();
+            Source::Cluster(Cluster::start(&args.remote, &id, out)?)
+        };
+        let mut screen = Screen::default();
+        let first = source.look(&mut screen);
+        match shutdown.drain.run_until_cancelled(first).await {
+            Some(looked) => looked?,
+            None => return Ok(Exit::Interrupted),
+        }
+        let is_terminal = std::io::stdout().is_terminal();
+        if args.how.once {
+            once(&screen, args.how, out);
+            let is_at_rest = Source::is_at_rest(&screen);
+            Ok(if is_at_rest {
+                ending(&screen)
+            } else {
+                Exit::Done
+            })
+        } else if out.json || !is_terminal || !std::io::stdin().is_terminal() {
+            lines::follow(&mut source, screen, out, &shutdown).await
+        } else {
+            keys::follow(&mut source, screen, look(args.how, out), &shutdown).await
+        }
+    };
+    process::block_on(&shutdown, |_| {}, work)?
+}
+
+/// Returns what the terminal can show.
+pub(crate) fn look(how: ViewArgs, out: &Out) -> Look {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+    // A container has no locale and shows everything; a locale that says otherwise means it.
+    let is_utf8 = locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    });
+    Look {
+        has_colour: out.paint.0,
+        has_unicode: is_utf8 && !how.ascii,
+    }
+}
+
+/// Returns the size of a frame that is printed once.
+pub(crate) fn size() -> Size {
+    let env = |name: &str| std::env::var(name).ok()?.parse().ok();
+    let seen = if std::io::stdout().is_terminal() {
+        ratatui::crossterm::terminal::size().ok()
+    } else {
+        None
+    };
+    let (columns, rows) =
+        seen.unwrap_or((env("COLUMNS").unwrap_or(100), env("LINES").unwrap_or(30)));
+    Size { columns, rows }
+}
+
+fn once(screen: &Screen, how: ViewArgs, out: &Out) {
+    if out.json {
+        lines::tell_all(screen, out);
+        return;
+    }
+    // A reader that went away has seen enough.
+    let look = look(how, out);
+    drop(print(&frame_run(screen, size(), look), look.has_colour));
+}
+
+/// Returns the code for how the run stands.
+fn ending(screen: &Screen) -> Exit {
+    match screen.view.run.state.as_str() {
+        "cannot judge" => Exit::NothingJudged,
+        "cancelled" => Exit::Cancelled,
+        "failed" => Exit::Usage,
+        "paused (by hand)" => Exit::Interrupted,
+        state if state.starts_with("paused") || state == "stopped" => Exit::Paused,
+        _ => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_says_how_the_run_ended() {
+        for (state, want) in [
+            ("improved", Exit::Done),
+            ("no improvement", Exit::Done),
+            ("evaluated", Exit::Done),
+            ("cannot judge", Exit::NothingJudged),
+            ("cancelled", Exit::Cancelled),
+            ("failed", Exit::Usage),
+            ("paused (provider)", Exit::Paused),
+            ("paused (by hand)", Exit::Interrupted),
+            ("stopped", Exit::Paused),
+        ] {
+            let mut screen = Screen::default();
+            screen.view.run.state = state.to_owned();
+            assert_eq!(ending(&screen), want, "{state}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A run of a cluster: its stream of events in one task, why its jobs wait in another.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use skillopt_coordinator::read_model::{
+    EvaluationRow, LedgerRow, NoticeRow, RunRow, RunView, WaitReason, is_over,
+};
+use skillopt_proto::v1::{PauseRunRequest, Run, WhyRequest};
+use skillopt_runtime::clock::unix_ms;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::pace::Pace;
+use crate::advice::advice;
+use crate::args::RemoteArgs;
+use crate::commands::top::away::Away;
+use crate::commands::train::kept;
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::output::progress::stage_words;
+use crate::remote::{Address, News, Patience, Remote, run_state, watch};
+use crate::tui::Screen;
+
+/// How often it is asked why jobs wait, and so whether anybody answers.
+const ASK: Duration = Duration::from_secs(2);
+
+/// A run that is watched.
+pub(super) struct Cluster {
+    remote: Arc<Remote>,
+    shared: Arc<Shared>,
+    /// Stopped with this value.
+    _tasks: JoinSet<()>,
+    pace: Pace,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// The first news are in, or there will be none.
+    is_known: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    view: RunView,
+    run: Option<Run>,
+    stage: Option<(String, u64, u64)>,
+    waits: Option<Vec<WaitReason>>,
+    away: Option<Away>,
+    /// When we last heard anything.
+    at_ms: u64,
+    failure: Option<Failure>,
+}
+
+impl Cluster {
+    /// Begins to listen. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// The coordinator's address cannot be used.
+    pub(super) fn start(args: &RemoteArgs, id: &str, out: &Out) -> Result<Self, Failure> {
+        let address = Address::of(args)?;
+        // What is wrong with the connection stands in the frame, not between its lines.
+        let mut quiet = out.clone();
+        quiet.quiet = true;
+        let remote = Arc::new(Remote::new(&address, Patience::WHOLE_RUN, &quiet));
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                view: RunView::new(id),
+                ..State::default()
+            }),
+            is_known: Notify::new(),
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(listen(remote.clone(), id.to_owned(), shared.clone()));
+        tasks.spawn(ask(remote.clone(), id.to_owned(), shared.clone()));
+        Ok(Self {
+            remote,
+            shared,
+            _tasks: tasks,
+            pace: Pace::default(),
+        })
+    }
+
+    /// Shows what was heard; waits only for the first news.
+    ///
+    /// # Errors
+    /// The coordinator refuses, or is gone for too long.
+    pub(super) async fn look(&mut self, screen: &mut Screen) -> Result<(), Failure> {
+        loop {
+            let heard = self.shared.is_known.notified();
+            {
+                let mut state = self.shared.state();
+                if let Some(failure) = state.failure.take() {
+                    return Err(failure);
+                }
+                if let Some(run) = &state.run {
+                    show(&state, run, screen);
+                    self.pace.see(&mut screen.view);
+                    return Ok(());
+                }
+            }
+            heard.await;
+        }
+    }
+
+    /// Pauses the run; says what became of it.
+    pub(super) async fn pause(&self) -> String {
+        let id = self.shared.state().view.run.run.clone();
+        let answer = self
+            .remote
+            .call_once(async |clients| clients.runs().pause_run(PauseRunRequest { id }).await)
+            .await;
+        match answer {
+            Ok(answer) => format!("the run is {}", run_state(&answer.run.unwrap_or_default())),
+            Err(failure) => failure
+                .errors
+                .into_iter()
+                .next()
+                .map_or_else(String::new, |e| e.message),
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each piece of news is taken in whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn show(state: &State, run: &Run, screen: &mut Screen) {
+    screen.view = state.view.clone();
+    screen.name = if run.name.is_empty() {
+        run.id.clone()
+    } else {
+        run.name.clone()
+    };
+    screen.kept = kept(&screen.view.run);
+    let word = run_state(run);
+    screen.notice = (word.starts_with("paused") || word == "failed").then(|| NoticeRow {
+        state: word,
+        cause: Some(run.cause.clone()).filter(|cause| !cause.is_empty()),
+        at_unix_ms: Some(run.ended_ms).filter(|ms| *ms > 0),
+        fix: advice(&run.cause).map(str::to_owned),
+    });
+    let is_moving = screen.notice.is_none() && !is_over(&screen.view.run.state);
+    screen.stage = state.stage.clone().filter(|_| is_moving);
+    screen.waits = state.waits.clone();
+    screen.can_pause = !is_over(&screen.view.run.state);
+    screen.link = state.away.as_ref().map(|away| away.words(unix_ms()));
+    // While nobody answers, the numbers keep their time.
+    screen.at_ms = if state.away.is_some() {
+        state.at_ms
+    } else {
+        unix_ms()
+    };
+}
+
+async fn listen(remote: Arc<Remote>, id: String, shared: Arc<Shared>) {
+    let heard = watch(&remote, &id, |news| {
+        let mut state = shared.state();
+        state.at_ms = unix_ms();
+        state.hear(news);
+        drop(state);
+        shared.is_known.notify_waiters();
+        true
+    })
+    .await;
+    if let Err(failure) = heard {
+        shared.state().failure = Some(failure);
+    }
+    shared.is_known.notify_waiters();
+}
+
+impl State {
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Run(run) => {
+                self.view.run.run.clone_from(&run.id);
+                if run.kind == "eval" && self.view.evaluation.is_none() {
+                    self.view.evaluation = Some(EvaluationRow {
+                        run: run.id.clone(),
+                        ..EvaluationRow::default()
+                    });
+                }
+                let row: RunRow = serde_json::from_str(&run.row_json).unwrap_or_default();
+                self.view.spends(&LedgerRow {
+                    cost_usd: row.cost_usd,
+                    cost_usd_missing_reason: row.cost_usd_missing_reason,
+                    cap_usd: row.cap_usd,
+                    ..LedgerRow::default()
+                });
+                self.view.stands(&run_state(&run), row.baseline_in);
+                self.run = Some(*run);
+            }
+            News::Event(event) => {
+                self.view.apply(&event);
+                self.stage = None;
+            }
+            News::Progress(news) => {
+                self.stage = Some((stage_words(&news.stage), news.done, news.total));
+            }
+        }
+    }
+}
+
+/// Asks why jobs wait, for as long as the run is watched.
+async fn ask(remote: Arc<Remote>, id: String, shared: Arc<Shared>) {
+    loop {
+        let request = WhyRequest { id: id.clone() };
+        let answer = remote
+            .call_once(async |clients| clients.cluster().why(request).await)
+            .await;
+        let pause = {
+            let mut state = shared.state();
+            let at_ms = state.at_ms;
+            state.away = Away::after(state.away.take(), answer.as_ref().err(), at_ms);
+            match answer {
+                Ok(answer) => {
+                    state.waits = Some(answer.waits.into_iter().map(row).collect());
+                    state.at_ms = unix_ms();
+                }
+                // What jobs waited for is not so any more, or nobody may tell us.
+                Err(_) => state.waits = None,
+            }
+            state.away.as_ref().map_or(ASK, Away::pause)
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+fn row(wait: skillopt_proto::v1::Wait) -> WaitReason {
+    WaitReason {
+        code: wait.code,
+        words: wait.words,
+        help: wait.help,
+        count: wait.count,
+        oldest_ms: wait.oldest_ms,
+    }
+}
