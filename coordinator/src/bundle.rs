@@ -220,10 +220,7 @@ pub async fn unpack(
         ..inputs
     };
     let what = What::Evaluate(evaluation);
-    let scope = prepared.common.scope;
-    let mut prepared = run_of(&config, inputs, &what)?;
-    // Whoever shares the training's answers shares those of the evaluation: it is compared with it.
-    prepared.common.scope = scope;
+    let prepared = run_of(&config, inputs, &what)?;
     Ok(Unpacked {
         config,
         prepared,

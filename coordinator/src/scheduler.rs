@@ -4,9 +4,15 @@
 //!
 //! Start at [`Scheduler`].
 
+mod handle;
+pub mod machine;
+mod pump;
 mod share;
+mod shared;
 mod shell;
 mod standing;
+#[cfg(test)]
+mod tests;
 
 pub use share::{Limits, Offer, RunShare, WEIGHT_MAX, WEIGHT_NORMAL};
 pub use shell::Scheduler;

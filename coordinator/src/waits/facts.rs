@@ -2,10 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use skillopt_core::job::Key;
+use skillopt_queue::queue::{Error, JobState};
 use skillopt_queue::rates::Account;
-use skillopt_queue::{Lane, RunId, Timestamp};
+use skillopt_queue::{Lane, Queue, RunId, Timestamp};
 
-use crate::scheduler::Line;
+use crate::scheduler::{Line, Scheduler};
+
+/// Jobs whose places are asked for in one call.
+const STATES_CHUNK: usize = 1_024;
 
 /// Everything that reasons are found from, at one moment.
 #[derive(Clone, Debug, Default)]
@@ -76,17 +81,15 @@ pub struct JobFacts {
 pub enum Place {
     /// It could be taken now.
     Queued {
-        /// The worker whose lease ran out, if that is how it came back.
-        lost_by: Option<String>,
+        /// How often a worker lost it.
+        losses: u32,
     },
-    /// A worker returned it for a later try.
+    /// It waits for its time.
     Delayed {
         /// When.
         until: Timestamp,
-        /// Tries so far.
-        tries: u32,
-        /// Why it was returned, if it is known.
-        cause: String,
+        /// Why a worker returned it; `None` if it was asked for at that time.
+        cause: Option<String>,
     },
     /// A worker runs it.
     Leased {
@@ -102,4 +105,73 @@ pub enum Place {
         /// Why.
         cause: String,
     },
+}
+
+impl Place {
+    /// Reads what the queue says; `None` if the job has just left it.
+    #[must_use]
+    pub fn of(state: &JobState) -> Option<Self> {
+        Some(match state {
+            JobState::Unknown => return None,
+            JobState::Waiting { losses, .. } => Self::Queued { losses: *losses },
+            JobState::Delayed { until, cause } => Self::Delayed {
+                until: *until,
+                cause: cause.clone(),
+            },
+            JobState::Leased {
+                worker, expires_at, ..
+            } => Self::Leased {
+                worker: worker.to_string(),
+                expires_at: *expires_at,
+            },
+            JobState::Dead(letter) => Self::Dead {
+                tries: letter.deliveries,
+                cause: letter.failure.cause.clone(),
+            },
+        })
+    }
+}
+
+impl Facts {
+    /// Asks the scheduler and the queue where the jobs are. What else is known is added by the
+    /// caller.
+    ///
+    /// # Errors
+    /// If the queue cannot be reached.
+    pub async fn gather(
+        now: Timestamp,
+        scheduler: &Scheduler,
+        queue: &dyn Queue,
+    ) -> Result<Self, Error> {
+        let standing = scheduler.standing();
+        let mut released = Vec::with_capacity(standing.released.len());
+        for jobs in standing.released.chunks(STATES_CHUNK) {
+            let keys: Vec<Key> = jobs.iter().map(|job| job.key).collect();
+            let states = queue.states(&keys).await?;
+            let known = jobs.iter().zip(&states).filter_map(|(job, state)| {
+                Some(JobFacts {
+                    run: job.run.clone(),
+                    lane: job.lane.clone(),
+                    since: job.since,
+                    place: Place::of(state)?,
+                })
+            });
+            released.extend(known);
+        }
+        Ok(Self {
+            now,
+            lines: standing.lines,
+            released,
+            ..Self::default()
+        })
+    }
+
+    /// Returns the same for the jobs of the runs that `is_meant` alone.
+    #[must_use]
+    pub fn only(&self, is_meant: impl Fn(&RunId) -> bool) -> Self {
+        let mut facts = self.clone();
+        facts.lines.retain(|line| is_meant(&line.run));
+        facts.released.retain(|job| is_meant(&job.run));
+        facts
+    }
 }

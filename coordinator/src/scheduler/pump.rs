@@ -1,0 +1,277 @@
+//! The task that moves jobs from the scheduler to the queue and ends from the queue to the runs.
+//!
+//! Calls to the queue happen one after the other, so that a withdrawal comes after the release that
+//! it takes back; notices are read meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use skillopt_core::job::{self, FailureClass, Key};
+use skillopt_queue::queue::{DeadLetter, Error, Failure, Which, Withdrawn};
+use skillopt_queue::{Ended, Notice, Notices, RunId, store};
+use skillopt_runtime::Retry;
+
+use super::machine::Batch;
+use super::shared::{Shared, Withdrawal};
+
+/// Notices that are taken together from one batch.
+const NOTICES: usize = 256;
+/// Batches that are read before the window is filled again.
+const READS: usize = 256;
+/// Tries of a call to a queue that cannot be reached, over about two minutes; then the jobs' runs
+/// pause.
+const RETRY: Retry = Retry {
+    attempts: 30,
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(5),
+};
+
+/// What came of waiting for one batch's notices.
+struct Read {
+    batch: u64,
+    notices: Notices,
+    news: Result<Vec<Notice>, store::Error>,
+    failures: u32,
+}
+
+/// What came of a call to the queue.
+enum Called {
+    Submitted(Batch, Result<Notices, Error>),
+    Withdrawn,
+}
+
+struct Pump {
+    shared: Arc<Shared>,
+    reads: FuturesUnordered<BoxFuture<'static, Read>>,
+    call: Option<BoxFuture<'static, Called>>,
+}
+
+/// Runs until the scheduler is closed.
+///
+/// # Cancel safety
+/// Dropping it leaves jobs in the queue, and runs without word of them.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let closed = shared.closed.clone();
+    let pump = Pump {
+        shared,
+        reads: FuturesUnordered::new(),
+        call: None,
+    };
+    closed.run_until_cancelled(pump.run()).await;
+}
+
+impl Pump {
+    async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            if self.call.is_none() {
+                self.call = next_call(&shared);
+            }
+            let call = async {
+                match &mut self.call {
+                    Some(call) => call.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                called = call => {
+                    self.call = None;
+                    self.called(called);
+                }
+                Some(read) = self.reads.next() => self.read(read),
+                () = shared.news.notified() => {}
+            }
+        }
+    }
+
+    fn called(&mut self, called: Called) {
+        match called {
+            Called::Submitted(batch, Ok(notices)) => self.watch(batch.number, notices, 0),
+            Called::Submitted(batch, Err(error)) => {
+                let keys = batch.jobs.iter().map(|job| job.key).collect();
+                fail(&self.shared, batch.number, keys, &error.to_string());
+            }
+            Called::Withdrawn => {}
+        }
+    }
+
+    /// Reads what has come in, also from other batches.
+    fn read(&mut self, first: Read) {
+        let mut next = Some(first);
+        for _ in 0..READS {
+            let Some(read) = next else {
+                return;
+            };
+            self.take(read);
+            next = self.reads.next().now_or_never().flatten();
+        }
+        if let Some(read) = next {
+            self.take(read);
+        }
+    }
+
+    fn take(&mut self, read: Read) {
+        let Read {
+            batch,
+            notices,
+            news,
+            failures,
+        } = read;
+        match news {
+            Ok(news) => {
+                tell(&self.shared, batch, news);
+                if notices.remaining() > 0 {
+                    self.watch(batch, notices, 0);
+                }
+            }
+            Err(error) => match RETRY.wait(failures + 1, None, 0.5) {
+                Some(_) => self.watch(batch, notices, failures + 1),
+                None => {
+                    let keys = self.shared.lock().machine.keys_of_batch(batch);
+                    fail(&self.shared, batch, keys, &error.to_string());
+                }
+            },
+        }
+    }
+
+    fn watch(&self, batch: u64, mut notices: Notices, failures: u32) {
+        let read = async move {
+            if let Some(wait) = RETRY.wait(failures, None, 0.5).filter(|_| failures > 0) {
+                tokio::time::sleep(wait).await;
+            }
+            let news = notices.next(NOTICES).await;
+            Read {
+                batch,
+                notices,
+                news,
+                failures,
+            }
+        };
+        self.reads.push(read.boxed());
+    }
+}
+
+/// Returns what the queue is to be asked next: withdrawals first, so that a job that was withdrawn
+/// and asked for again is submitted again.
+fn next_call(shared: &Arc<Shared>) -> Option<BoxFuture<'static, Called>> {
+    let now = shared.clock.now();
+    let mut inner = shared.lock();
+    if !inner.withdrawals.is_empty() {
+        let withdrawals = std::mem::take(&mut inner.withdrawals);
+        return Some(withdraw(Arc::clone(shared), withdrawals).boxed());
+    }
+    let batch = inner.machine.fill(now);
+    (!batch.jobs.is_empty()).then(|| submit(Arc::clone(shared), batch).boxed())
+}
+
+async fn submit(shared: Arc<Shared>, batch: Batch) -> Called {
+    let mut failures = 0;
+    loop {
+        let error = match shared.queue.submit(batch.jobs.clone()).await {
+            Ok(notices) => return Called::Submitted(batch, Ok(notices)),
+            Err(error) => error,
+        };
+        // A full queue empties as long as anybody works; its other owners are no reason to give up.
+        let is_full = matches!(error, Error::QueueFull { .. });
+        failures = if is_full { 1 } else { failures + 1 };
+        let wait = RETRY.wait(failures, None, 0.5);
+        match wait.filter(|_| is_full || may_pass(&error)) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => return Called::Submitted(batch, Err(error)),
+        }
+    }
+}
+
+async fn withdraw(shared: Arc<Shared>, withdrawals: Vec<Withdrawal>) -> Called {
+    for Withdrawal { jobs, done } in withdrawals {
+        let answer = withdraw_jobs(&shared, jobs).await;
+        // Whoever asked may have gone.
+        drop(done.send(answer));
+    }
+    Called::Withdrawn
+}
+
+async fn withdraw_jobs(shared: &Shared, mut jobs: Vec<(RunId, Key)>) -> Result<Withdrawn, Error> {
+    jobs.sort();
+    let mut all = Withdrawn::default();
+    for part in jobs.chunk_by(|a, b| a.0 == b.0) {
+        let (Some((run, _)), keys) = (part.first(), part.iter().map(|(_, key)| *key)) else {
+            continue;
+        };
+        let keys: Vec<Key> = keys.collect();
+        let mut failures = 0;
+        let part = loop {
+            let error = match shared.queue.cancel(run, Which::Keys(&keys)).await {
+                Ok(part) => break part,
+                Err(error) => error,
+            };
+            failures += 1;
+            let wait = RETRY.wait(failures, None, 0.5);
+            match wait.filter(|_| may_pass(&error)) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Err(error),
+            }
+        };
+        all.removed += part.removed;
+        all.signalled += part.signalled;
+        all.shared += part.shared;
+    }
+    Ok(all)
+}
+
+/// Whether the same call may succeed later without anybody doing something.
+const fn may_pass(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::QueueFull { .. } | Error::Store(store::Error::Io { .. } | store::Error::Busy { .. })
+    )
+}
+
+/// Tells runs of the ends of their jobs.
+fn tell(shared: &Shared, batch: u64, news: Vec<Notice>) {
+    let told: Vec<_> = {
+        let machine = &mut shared.lock().machine;
+        let tell = |notice: Notice| {
+            let is_result = matches!(notice.ended, Ended::Result(_));
+            (machine.ended(notice.key, batch, is_result), notice)
+        };
+        news.into_iter().map(tell).collect()
+    };
+    for (mailboxes, notice) in told {
+        for mailbox in mailboxes {
+            mailbox.put(notice.key, notice.ended.clone());
+        }
+    }
+}
+
+/// Tells runs that their jobs cannot be queued: they pause.
+fn fail(shared: &Shared, batch: u64, keys: Vec<Key>, cause: &str) {
+    let cause = format!("jobs cannot be queued: {cause}");
+    let failure = job::Failure {
+        class: FailureClass::Infrastructure,
+        cause: cause.clone(),
+    };
+    let detail: Bytes = serde_json::to_vec(&failure).unwrap_or_default().into();
+    let news = keys.into_iter().map(|key| {
+        let letter = DeadLetter {
+            key,
+            job: Bytes::new(),
+            runs: Vec::new(),
+            deliveries: 0,
+            retries: 0,
+            losses: 0,
+            evidence: Vec::new(),
+            failure: Failure {
+                cause: cause.clone(),
+                detail: detail.clone(),
+            },
+        };
+        let ended = Ended::Failed(Arc::new(letter));
+        Notice { key, ended }
+    });
+    tell(shared, batch, news.collect());
+}
