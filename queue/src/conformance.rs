@@ -9,6 +9,7 @@ pub mod leases;
 pub mod ledgers;
 pub mod rates;
 pub mod runs;
+pub mod server;
 pub mod stores;
 
 use std::any::Any;
@@ -56,31 +57,51 @@ pub const fn limits() -> Limits {
     }
 }
 
-/// Makes one test per property; `$make` is a path to `async fn() -> Rig`, with [`limits`].
+/// Makes one test per property; `$make` is a path to `async fn() -> Rig`, with [`limits`]. With
+/// `in one:` in front it makes a single test, for rigs that are costly to share between tests.
 #[macro_export]
 macro_rules! conformance {
     ($make:path) => {
-        $crate::conformance!(@ $make, leases:
+        $crate::conformance!(@list each $make);
+    };
+    (in one: $make:path) => {
+        $crate::conformance!(@list one $make);
+    };
+    (@list $how:ident $make:path) => {
+        $crate::conformance!(@ $how $make,
+            leases:
             a_job_goes_around priority_comes_first_then_age a_worker_gets_only_its_lanes
             a_waiting_worker_is_woken drain_ends_the_wait an_expired_lease_returns_the_job
             renewal_keeps_a_lease a_zombie_is_refused the_first_result_wins
             a_job_that_costs_too_many_workers_dies retries_wait_and_are_counted
             a_job_handed_back_is_untouched giving_up_tells_the_run a_dead_job_can_be_revived
-            a_delayed_job_waits_for_its_time);
-        $crate::conformance!(@ $make, runs:
+            a_delayed_job_waits_for_its_time;
+            runs:
             equal_jobs_of_two_runs_run_once a_stored_result_answers_at_once
             a_full_queue_takes_nothing cancelling_removes_and_signals
             cancelling_spares_other_runs single_jobs_can_be_withdrawn
             dropped_notices_leave_the_job a_joined_job_is_raised
-            many_results_wait_in_bounded_memory counts_add_up every_job_can_be_found);
-        $crate::conformance!(@ $make, stores:
+            many_results_wait_in_bounded_memory counts_add_up every_job_can_be_found;
+            stores:
             blobs_are_stored_once results_are_never_overwritten events_are_idempotent
-            events_are_read_from_anywhere logs_do_not_mix limits_are_kept);
+            events_are_read_from_anywhere logs_do_not_mix limits_are_kept;);
     };
-    (@ $make:path, $group:ident: $($name:ident)*) => {
-        $(#[tokio::test] async fn $name() {
+    (@ each $make:path, $($group:ident: $($name:ident)*;)*) => {
+        $($(#[tokio::test] async fn $name() {
             $crate::conformance::$group::$name(&$make().await).await;
-        })*
+        })*)*
+    };
+    (@ one $make:path, $($group:ident: $($name:ident)*;)*) => {
+        #[tokio::test]
+        async fn every_property_holds() {
+            $($(
+                println!("{}", stringify!($name));
+                $crate::conformance::$group::$name(&$make().await).await;
+            )*)*
+        }
+    };
+    (@ $make:path, $($groups:tt)*) => {
+        $crate::conformance!(@ each $make, $($groups)*;);
     };
 }
 

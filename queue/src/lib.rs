@@ -22,6 +22,7 @@ pub mod ledger;
 mod memory;
 pub mod message;
 pub mod notice;
+pub mod object;
 pub mod queue;
 pub mod rates;
 pub mod redis;

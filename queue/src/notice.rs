@@ -160,6 +160,11 @@ impl Mailbox {
         self.push(key, None);
     }
 
+    /// Whether nobody will read any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     fn push(&self, key: Key, ended: Option<Ended>) {
         {
             let mut inner = self.lock();

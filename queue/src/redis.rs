@@ -5,9 +5,17 @@
 //! the server's; a call that is repeated because its answer was lost is done once.
 
 mod address;
+mod codec;
 mod fault;
+mod letter;
 pub mod link;
+mod queue;
+mod reply;
 mod script;
+mod scripts;
+mod store;
 
 pub use link::{Link, Options};
+pub use queue::RedisQueue;
 pub use script::Script;
+pub use store::RedisStore;

@@ -3,10 +3,11 @@
 mod source;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::redis::{Cmd, RedisError, Value};
+use ::redis::{Cmd, Pipeline, RedisError, Value};
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use self::source::Conn;
@@ -22,6 +23,22 @@ use crate::store::Error;
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// First and longest wait between tries.
 const WAITS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// What is sent in one go.
+#[derive(Clone, Copy)]
+enum Request<'a> {
+    One(&'a Cmd),
+    All(&'a Pipeline),
+}
+
+impl Request<'_> {
+    async fn send(self, conn: &mut Conn) -> Result<Vec<Value>, RedisError> {
+        match self {
+            Self::One(cmd) => Ok(vec![conn.send(cmd).await?]),
+            Self::All(pipeline) => conn.send_all(pipeline, pipeline.len()).await,
+        }
+    }
+}
 
 /// How a server is used.
 #[derive(Clone)]
@@ -66,8 +83,17 @@ struct Inner {
     address: Address,
     source: Source,
     options: Options,
-    /// The connection that most calls share, and how many there were before it.
-    shared: Mutex<(u64, Option<Conn>)>,
+    /// The connections that calls share, each with how many there were before it.
+    shared: [Mutex<(u64, Option<Conn>)>; 2],
+}
+
+/// Which of the shared connections a call takes.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Small calls, so that they never wait behind large ones.
+    Main = 0,
+    /// Parts of large values.
+    Bulk = 1,
 }
 
 impl Link {
@@ -89,7 +115,7 @@ impl Link {
             address,
             source,
             options,
-            shared: Mutex::new((0, None)),
+            shared: [Mutex::new((0, None)), Mutex::new((0, None))],
         }));
         link.check().await?;
         Ok(link)
@@ -138,27 +164,37 @@ impl Link {
         keys: &[&[u8]],
         args: &[&[u8]],
     ) -> Result<Value, Error> {
-        let mut rest = Vec::with_capacity(1 + keys.len() + args.len());
-        let count = keys.len().to_string();
-        rest.push(count.as_bytes());
-        rest.extend_from_slice(keys);
-        rest.extend_from_slice(args);
-        self.eval(script, &rest).await
+        let mut cmd = ::redis::cmd("EVALSHA");
+        cmd.arg(&script.hash).arg(keys.len()).arg(keys).arg(args);
+        self.send(script, &cmd).await
     }
 
-    /// Runs a script; `rest` is the number of keys, the keys and the arguments.
-    async fn eval(&self, script: &Script, rest: &[&[u8]]) -> Result<Value, Error> {
-        let with = |name: &str, what: &str| {
-            let mut cmd = ::redis::cmd(name);
-            cmd.arg(what);
-            for part in rest {
-                cmd.arg(*part);
+    /// Begins the call of a script of the queue, with what all of them are told first.
+    pub(super) fn begin(&self, script: &Script) -> Cmd {
+        let limits = &self.0.options.limits;
+        let mut cmd = ::redis::cmd("EVALSHA");
+        cmd.arg(&script.hash)
+            .arg(1)
+            .arg(self.key("c"))
+            .arg(self.now_arg())
+            .arg(limits.losses_max)
+            .arg(limits.dead_max);
+        cmd
+    }
+
+    /// Sends a call of a script; if the server does not know the script, with its text.
+    pub(super) async fn send(&self, script: &Script, cmd: &Cmd) -> Result<Value, Error> {
+        match self.attempt(Way::Main, cmd).await {
+            Err(Fault::NoScript) => {
+                let mut whole = ::redis::cmd("EVAL");
+                whole.arg(script.body);
+                for arg in cmd.args_iter().skip(2) {
+                    if let ::redis::Arg::Simple(bytes) = arg {
+                        whole.arg(bytes);
+                    }
+                }
+                self.call(&whole).await
             }
-            cmd
-        };
-        let by_hash = with("EVALSHA", &script.hash);
-        match self.attempt(&by_hash).await {
-            Err(Fault::NoScript) => self.call(&with("EVAL", script.body)).await,
             other => self.settle(other),
         }
     }
@@ -168,7 +204,16 @@ impl Link {
     /// # Errors
     /// As [`Link::run`].
     pub(crate) async fn call(&self, cmd: &Cmd) -> Result<Value, Error> {
-        let answer = self.attempt(cmd).await;
+        let answer = self.attempt(Way::Main, cmd).await;
+        self.settle(answer)
+    }
+
+    /// Sends a command with a large value, or with one as its answer.
+    ///
+    /// # Errors
+    /// As [`Link::run`].
+    pub(crate) async fn call_bulk(&self, cmd: &Cmd) -> Result<Value, Error> {
+        let answer = self.attempt(Way::Bulk, cmd).await;
         self.settle(answer)
     }
 
@@ -177,18 +222,19 @@ impl Link {
     /// # Errors
     /// As [`Link::run`].
     pub(crate) async fn call_all(&self, cmds: &[Cmd]) -> Result<Vec<Value>, Error> {
-        let mut pipeline = ::redis::Pipeline::with_capacity(cmds.len());
         if matches!(self.0.source, Source::Cluster(_)) || cmds.len() < 2 {
             // They lie on different nodes.
-            let calls = cmds.iter().map(|cmd| self.call(cmd));
+            let mut calls: Vec<BoxFuture<'_, Result<Value, Error>>> = Vec::new();
+            for cmd in cmds {
+                calls.push(Box::pin(self.call(cmd)));
+            }
             return futures_util::future::try_join_all(calls).await;
         }
+        let mut pipeline = ::redis::Pipeline::with_capacity(cmds.len());
         for cmd in cmds {
             pipeline.add_command(cmd.clone());
         }
-        let answer = self
-            .persist(async |conn: &mut Conn| conn.send_all(&pipeline, cmds.len()).await)
-            .await;
+        let answer = self.persist(Way::Main, Request::All(&pipeline)).await;
         self.settle(answer)
     }
 
@@ -206,22 +252,19 @@ impl Link {
         })
     }
 
-    async fn attempt(&self, cmd: &Cmd) -> Result<Value, Fault> {
-        self.persist(async |conn: &mut Conn| conn.send(cmd).await)
-            .await
+    async fn attempt(&self, way: Way, cmd: &Cmd) -> Result<Value, Fault> {
+        let mut answers = self.persist(way, Request::One(cmd)).await?;
+        Ok(answers.pop().unwrap_or(Value::Nil))
     }
 
     /// Tries until the server answers, or has been away for too long.
-    async fn persist<T>(
-        &self,
-        call: impl AsyncFn(&mut Conn) -> Result<T, RedisError>,
-    ) -> Result<T, Fault> {
+    async fn persist(&self, way: Way, request: Request<'_>) -> Result<Vec<Value>, Fault> {
         let started = Instant::now();
         let mut wait = WAITS.0;
         loop {
-            let (number, conn) = self.shared().await;
+            let (number, conn) = self.shared(way).await;
             let answer = match conn {
-                Ok(mut conn) => timeout(ANSWER_MAX, call(&mut conn)).await,
+                Ok(mut conn) => timeout(ANSWER_MAX, request.send(&mut conn)).await,
                 Err(error) => Ok(Err(error)),
             };
             let why = match answer {
@@ -232,7 +275,7 @@ impl Link {
                 },
                 Err(_) => "it does not answer".to_owned(),
             };
-            self.drop_shared(number);
+            self.drop_shared(way, number);
             if started.elapsed() + wait > self.0.options.unreachable_max {
                 let seconds = started.elapsed().as_secs();
                 return Err(Fault::Away(format!(
@@ -245,16 +288,16 @@ impl Link {
     }
 
     /// Returns the shared connection, or opens it.
-    async fn shared(&self) -> (u64, Result<Conn, RedisError>) {
+    async fn shared(&self, way: Way) -> (u64, Result<Conn, RedisError>) {
         let (number, conn) = {
-            let shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let shared = self.lock(way);
             (shared.0, shared.1.clone())
         };
         if let Some(conn) = conn {
             return (number, Ok(conn));
         }
         let opened = self.0.source.connect().await;
-        let mut shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.lock(way);
         match (&shared.1, opened) {
             // Somebody else was faster.
             (Some(conn), _) => (shared.0, Ok(conn.clone())),
@@ -266,8 +309,13 @@ impl Link {
         }
     }
 
-    fn drop_shared(&self, number: u64) {
-        let mut shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock(&self, way: Way) -> MutexGuard<'_, (u64, Option<Conn>)> {
+        let shared = &self.0.shared[way as usize];
+        shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drop_shared(&self, way: Way, number: u64) {
+        let mut shared = self.lock(way);
         if shared.0 == number {
             *shared = (number + 1, None);
         }

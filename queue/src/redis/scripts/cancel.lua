@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Withdraws jobs of a run: those named, or a part of all of them.
 --
 -- ARGV[4]    run

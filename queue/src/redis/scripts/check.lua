@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Looks after jobs of which a client has not heard.
 --
 -- ARGV[4]    client

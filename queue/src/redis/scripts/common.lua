@@ -96,21 +96,19 @@ local rung = false
 local function add(t, field, n) t[field] = (t[field] or 0) + n end
 local function is_ready(r, n) add(ready, r.la .. ':' .. r.pr, n) end
 
--- Says something to a client: kind and bytes.
+-- Says something to a client: kind and bytes. Results are told together.
 local function tell(client, kind, bytes)
   local mail = told[client]
   if not mail then
-    mail = {}
+    mail = { results = {} }
     told[client] = mail
     tolds[#tolds + 1] = client
   end
-  local last = #mail
-  if kind == 'r' and mail.r then
-    mail[mail.r] = mail[mail.r] .. bytes
+  if kind == 'r' then
+    mail.results[#mail.results + 1] = bytes
   else
-    mail[last + 1] = kind
-    mail[last + 2] = bytes
-    if kind == 'r' then mail.r = last + 2 end
+    mail[#mail + 1] = kind
+    mail[#mail + 1] = bytes
   end
 end
 
@@ -295,7 +293,14 @@ local function flush()
   for i = 1, #tolds do
     local name = P .. 'i:' .. format('%.0f', tolds[i])
     local mail = told[tolds[i]]
-    in_chunks('XADD', name, { 'MAXLEN', '~', 1000, '*', unpack(mail, 1, math.min(#mail, 4000)) }, 8000)
+    if #mail.results > 0 then
+      mail[#mail + 1] = 'r'
+      mail[#mail + 1] = table.concat(mail.results)
+    end
+    for from = 1, #mail, 4000 do
+      local to = math.min(from + 3999, #mail)
+      call('XADD', name, 'MAXLEN', '~', 1000, '*', unpack(mail, from, to))
+    end
     call('PEXPIRE', name, 600000, 'NX')
   end
   if rung then call('XADD', P .. 'a', 'MAXLEN', 1, '*', 'b', '') end

@@ -1,4 +1,3 @@
-#!lua flags=no-writes
 -- Reads dead letters, the newest first.
 --
 -- ARGV[4]  most letters

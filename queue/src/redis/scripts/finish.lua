@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Ends leases, in each of the ways in which a worker may. It runs also when memory is short: what
 -- was paid for is kept.
 --

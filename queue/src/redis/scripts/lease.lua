@@ -1,4 +1,3 @@
-#!lua
 -- Hands out jobs: the highest priority first, then the lowest number.
 --
 -- ARGV[4..6]  client, slot, number of this call of the slot
@@ -56,7 +55,8 @@ local function read(lane, prio, want, list)
   local name = stream(lane, prio)
   local found = 0
   while found < want do
-    local answer = redis.pcall('XREADGROUP', 'GROUP', 'g', 'w', 'COUNT', want - found, 'NOACK', 'STREAMS', name, '>')
+    local asked = want - found
+    local answer = redis.pcall('XREADGROUP', 'GROUP', 'g', 'w', 'COUNT', asked, 'NOACK', 'STREAMS', name, '>')
     if not answer or answer.err then return end
     local entries = answer[1][2]
     local keys = {}
@@ -70,7 +70,7 @@ local function read(lane, prio, want, list)
         list[#list + 1] = { key = keys[i], r = r, seq = seq, text = entries[i][2][4], from = name }
       end
     end
-    if #entries < want - found then return end
+    if #entries < asked then return end
   end
 end
 

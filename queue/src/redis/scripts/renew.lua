@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Extends leases.
 --
 -- ARGV[4]    lease time in ms

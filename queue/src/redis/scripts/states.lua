@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Tells where jobs are.
 --
 -- ARGV[4..]  keys

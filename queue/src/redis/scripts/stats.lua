@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Counts jobs.
 --
 -- Answer: delayed, leased, dead, refused calls, lost leases; then for each lane with ready jobs its

@@ -1,4 +1,3 @@
-#!lua
 -- Adds jobs, or joins those that are there.
 --
 -- ARGV[4]     most jobs in the queue

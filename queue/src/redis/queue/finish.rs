@@ -1,0 +1,131 @@
+//! Ends of leases. Those that wait while a call is under way go together in the next one.
+
+use std::sync::Arc;
+
+use ::redis::Cmd;
+use skillopt_core::job::Key;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Core, nonsense};
+use crate::message::Ticket;
+use crate::queue::Failure;
+use crate::redis::reply;
+use crate::redis::scripts::FINISH;
+use crate::store::Error;
+
+/// Ends that wait for their call; further ones wait for room.
+pub(super) const WAITING_MAX: usize = 4_096;
+/// Ends of one call, and their bytes.
+const BATCH_MAX: usize = 512;
+const BATCH_BYTES_MAX: usize = 1 << 20;
+/// The name of these calls.
+const SLOT: u32 = 0;
+
+/// How a lease ends.
+pub(super) enum End {
+    /// With this result, as it is stored.
+    Complete(Vec<u8>),
+    Retry {
+        delay: u64,
+        cause: String,
+    },
+    HandBack,
+    GiveUp(Failure),
+}
+
+/// An end on its way, and who hears the answer.
+pub(super) struct Item {
+    key: Key,
+    fence: u64,
+    end: End,
+    answer: oneshot::Sender<Result<u8, Error>>,
+}
+
+/// Ends a lease.
+pub(super) async fn end(core: &Core, ticket: Ticket, end: End) -> Result<u8, Error> {
+    let (answer, told) = oneshot::channel();
+    let item = Item {
+        key: ticket.key,
+        fence: ticket.fence.0,
+        end,
+        answer,
+    };
+    let closed = || Error::Closed {
+        place: core.link.place(),
+    };
+    core.ends.send(item).await.map_err(|_| closed())?;
+    let answer = told.await.unwrap_or_else(|_| Err(closed()));
+    if answer.is_ok() {
+        core.held.forget(ticket.key, ticket.fence);
+    }
+    answer
+}
+
+/// Sends ends until the queue is dropped.
+pub(super) async fn run(core: Arc<Core>, mut ended: mpsc::Receiver<Item>) {
+    let mut items = Vec::new();
+    while let Some(first) = ended.recv().await {
+        let mut bytes = first.bytes();
+        items.push(first);
+        while items.len() < BATCH_MAX
+            && bytes < BATCH_BYTES_MAX
+            && let Ok(item) = ended.try_recv()
+        {
+            bytes += item.bytes();
+            items.push(item);
+        }
+        let answer = send(&core, &items).await;
+        for (i, item) in items.drain(..).enumerate() {
+            let answer = match &answer {
+                Ok(answers) => answers
+                    .get(i)
+                    .copied()
+                    .ok_or_else(|| nonsense(&core.link, "finish")),
+                Err(error) => Err(error.clone()),
+            };
+            // Whoever asked may be gone; the end counts all the same.
+            drop(item.answer.send(answer));
+        }
+    }
+}
+
+async fn send(core: &Core, items: &[Item]) -> Result<Vec<u8>, Error> {
+    let mut cmd = core.link.begin(&FINISH);
+    cmd.arg(core.store.keep_arg())
+        .arg(core.client)
+        .arg(SLOT)
+        .arg(core.slots.number())
+        .arg(items.len());
+    for item in items {
+        item.write(&mut cmd);
+    }
+    let answer = core.link.send(&FINISH, &cmd).await?;
+    Ok(reply::bytes(&answer).to_vec())
+}
+
+impl Item {
+    fn bytes(&self) -> usize {
+        match &self.end {
+            End::Complete(entry) => entry.len(),
+            End::Retry { cause, .. } => cause.len(),
+            End::HandBack => 0,
+            End::GiveUp(failure) => failure.cause.len() + failure.detail.len(),
+        }
+    }
+
+    fn write(&self, cmd: &mut Cmd) {
+        let kind = match &self.end {
+            End::Complete(_) => "C",
+            End::Retry { .. } => "R",
+            End::HandBack => "H",
+            End::GiveUp(_) => "G",
+        };
+        cmd.arg(kind).arg(self.key.0.as_bytes()).arg(self.fence);
+        match &self.end {
+            End::Complete(entry) => cmd.arg(entry),
+            End::Retry { delay, cause } => cmd.arg(delay).arg(cause),
+            End::HandBack => cmd,
+            End::GiveUp(failure) => cmd.arg(&failure.cause).arg(&failure.detail[..]),
+        };
+    }
+}

@@ -1,0 +1,116 @@
+//! Values too large for one call: in the object store, or in parts on the server.
+
+use bytes::Bytes;
+use skillopt_core::hash::Hash;
+use tokio::task::spawn_blocking;
+
+use super::entry::Entry;
+use super::{RedisStore, one};
+use crate::redis::{codec, reply};
+use crate::store::{BLOB_BYTES_MAX, Error};
+
+/// One part: small enough that the server serves others in between.
+const PART_BYTES: usize = 1 << 20;
+
+impl RedisStore {
+    /// Names and compresses a large value, off the threads that serve others.
+    pub(super) async fn pack_large(&self, value: Bytes) -> Result<(Hash, Vec<u8>), Error> {
+        let _permit = self.large.acquire().await.ok();
+        let work = move || {
+            let mut packed = Vec::new();
+            codec::pack(&value, &mut packed);
+            (Hash::of(&value), packed)
+        };
+        spawn_blocking(work).await.map_err(|error| Error::Io {
+            place: self.link.place(),
+            detail: format!("a large value cannot be compressed: {error}"),
+        })
+    }
+
+    /// Stores a large value; its entry comes last and makes it visible.
+    pub(super) async fn put_large(&self, hash: Hash, packed: Vec<u8>) -> Result<(), Error> {
+        let key = self.blob_key(hash);
+        if let Some(objects) = &self.objects {
+            objects.put(&object_name(hash), packed.into()).await?;
+            let set = self.set(&key, &Entry::Object.write(), false);
+            return self.link.call(&set).await.map(|_| ());
+        }
+        let packed = Bytes::from(packed);
+        let parts: Vec<Bytes> = (0..packed.len())
+            .step_by(PART_BYTES)
+            .map(|start| packed.slice(start..packed.len().min(start + PART_BYTES)))
+            .collect();
+        for (i, part) in parts.iter().enumerate() {
+            let set = self.set(&self.part_key(hash, i), part, false);
+            self.link.call_bulk(&set).await?;
+        }
+        let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        let set = self.set(&key, &Entry::Parts { count }.write(), false);
+        self.link.call(&set).await.map(|_| ())
+    }
+
+    /// Reads a large blob; `None` if it is not there any more.
+    pub(super) async fn large(
+        &self,
+        hash: Hash,
+        entry: &Entry<'_>,
+        is_aged: bool,
+    ) -> Result<Option<Bytes>, Error> {
+        let _permit = self.large.acquire().await.ok();
+        let packed = match entry {
+            Entry::Object => {
+                let Some(objects) = &self.objects else {
+                    return Err(Error::Lost {
+                        what: format!(
+                            "blob `{hash}` lies in an object store; name it here as well, else it"
+                        ),
+                    });
+                };
+                objects.get(&object_name(hash)).await?
+            }
+            Entry::Parts { count } => self.parts(hash, *count, is_aged).await?,
+            Entry::Value(_) | Entry::Blob(_) => None,
+        };
+        let Some(packed) = packed else {
+            return Ok(None);
+        };
+        let work = move || {
+            let value = codec::unpack(&packed, BLOB_BYTES_MAX)?;
+            (Hash::of(&value) == hash).then_some(value)
+        };
+        let value = spawn_blocking(work).await.ok().flatten();
+        let corrupt = || self.corrupt(&format!("blob `{hash}`"));
+        value.map(Some).ok_or_else(corrupt)
+    }
+
+    async fn parts(&self, hash: Hash, count: u32, is_aged: bool) -> Result<Option<Bytes>, Error> {
+        let mut packed = Vec::new();
+        let keys: Vec<Vec<u8>> = (0..count as usize)
+            .map(|i| self.part_key(hash, i))
+            .collect();
+        for key in &keys {
+            let found = self.link.call_bulk(&one("GET", key)).await?;
+            let Some(part) = reply::optional(found) else {
+                return Ok(None);
+            };
+            if packed.len() + part.len() > BLOB_BYTES_MAX + PART_BYTES {
+                return Err(self.corrupt(&format!("blob `{hash}`")));
+            }
+            packed.extend_from_slice(&part);
+        }
+        if is_aged {
+            // Before its entry, so that an entry never outlives its parts.
+            self.refresh(keys).await?;
+        }
+        Ok(Some(packed.into()))
+    }
+
+    fn part_key(&self, hash: Hash, part: usize) -> Vec<u8> {
+        let name = format!("b:{hash}:{part}");
+        self.link.spread_key(&name).into_bytes()
+    }
+}
+
+fn object_name(hash: Hash) -> String {
+    format!("blobs/{hash}")
+}

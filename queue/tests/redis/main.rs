@@ -1,0 +1,4 @@
+//! The queue and the store on real servers.
+
+mod on_redis;
+mod rig;
