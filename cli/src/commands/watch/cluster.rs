@@ -32,6 +32,7 @@ pub(super) struct Cluster {
     /// Stopped with this value.
     _tasks: JoinSet<()>,
     pace: Pace,
+    is_shown: bool,
 }
 
 struct Shared {
@@ -49,6 +50,10 @@ struct State {
     away: Option<Away>,
     /// When we last heard anything.
     at_ms: u64,
+    /// Events that are in.
+    events: usize,
+    /// The run is over, and its whole log is in.
+    is_done: bool,
     failure: Option<Failure>,
 }
 
@@ -78,10 +83,11 @@ impl Cluster {
             shared,
             _tasks: tasks,
             pace: Pace::default(),
+            is_shown: false,
         })
     }
 
-    /// Shows what was heard; waits only for the first news.
+    /// Shows what was heard; the first time it waits until all is in that there is.
     ///
     /// # Errors
     /// The coordinator refuses, or is gone for too long.
@@ -93,7 +99,10 @@ impl Cluster {
                 if let Some(failure) = state.failure.take() {
                     return Err(failure);
                 }
-                if let Some(run) = &state.run {
+                if let Some(run) = &state.run
+                    && (self.is_shown || state.is_whole(run))
+                {
+                    self.is_shown = true;
                     show(&state, run, screen);
                     self.pace.see(&mut screen.view);
                     return Ok(());
@@ -137,12 +146,15 @@ fn show(state: &State, run: &Run, screen: &mut Screen) {
     };
     screen.kept = kept(&screen.view.run);
     let word = run_state(run);
-    screen.notice = (word.starts_with("paused") || word == "failed").then(|| NoticeRow {
-        state: word,
-        cause: Some(run.cause.clone()).filter(|cause| !cause.is_empty()),
-        at_unix_ms: Some(run.ended_ms).filter(|ms| *ms > 0),
-        fix: advice(&run.cause).map(str::to_owned),
-    });
+    // A picture of the run may come before the events that it rests on.
+    let is_whole = state.is_whole(run);
+    screen.notice =
+        (is_whole && (word.starts_with("paused") || word == "failed")).then(|| NoticeRow {
+            state: word,
+            cause: Some(run.cause.clone()).filter(|cause| !cause.is_empty()),
+            at_unix_ms: Some(run.ended_ms).filter(|ms| *ms > 0),
+            fix: advice(&run.cause).map(str::to_owned),
+        });
     let is_moving = screen.notice.is_none() && !is_over(&screen.view.run.state);
     screen.stage = state.stage.clone().filter(|_| is_moving);
     screen.waits = state.waits.clone();
@@ -156,23 +168,59 @@ fn show(state: &State, run: &Run, screen: &mut Screen) {
     };
 }
 
+/// Hears all news of the run until it is over.
 async fn listen(remote: Arc<Remote>, id: String, shared: Arc<Shared>) {
-    let heard = watch(&remote, &id, |news| {
-        let mut state = shared.state();
-        state.at_ms = unix_ms();
-        state.hear(news);
-        drop(state);
+    loop {
+        // What was heard before is told again when the stream is opened anew.
+        let mut known = shared.state().events;
+        let heard = watch(&remote, &id, |news| {
+            let mut state = shared.state();
+            state.at_ms = unix_ms();
+            if matches!(news, News::Event(_)) && known > 0 {
+                known -= 1;
+            } else {
+                state.hear(news);
+            }
+            drop(state);
+            shared.is_known.notify_waiters();
+            true
+        })
+        .await;
+        let is_over = {
+            let mut state = shared.state();
+            state.failure = heard.err();
+            state.end();
+            state.is_done || state.failure.is_some()
+        };
         shared.is_known.notify_waiters();
-        true
-    })
-    .await;
-    if let Err(failure) = heard {
-        shared.state().failure = Some(failure);
+        if is_over {
+            return;
+        }
+        // A coordinator that goes away in peace ends the stream; another one has the run.
+        tokio::time::sleep(ASK).await;
     }
-    shared.is_known.notify_waiters();
 }
 
 impl State {
+    /// Returns whether all is in that this picture of the run rests on.
+    fn is_whole(&self, run: &Run) -> bool {
+        if is_over(&run_state(run)) {
+            return self.is_done;
+        }
+        let row: RunRow = serde_json::from_str(&run.row_json).unwrap_or_default();
+        let view = &self.view.run;
+        view.steps_done >= row.steps_done && view.baseline.is_some() >= row.baseline.is_some()
+    }
+
+    /// Takes in that the stream has ended.
+    fn end(&mut self) {
+        let word = self.run.as_ref().map(run_state).unwrap_or_default();
+        if is_over(&word) {
+            self.view.stands(&word, None);
+            self.is_done = true;
+        }
+    }
+
     fn hear(&mut self, news: News) {
         match news {
             News::Run(run) => {
@@ -190,11 +238,16 @@ impl State {
                     cap_usd: row.cap_usd,
                     ..LedgerRow::default()
                 });
-                self.view.stands(&run_state(&run), row.baseline_in);
+                let word = run_state(&run);
+                // The end is known only with the last event.
+                if !is_over(&word) {
+                    self.view.stands(&word, row.baseline_in);
+                }
                 self.run = Some(*run);
             }
             News::Event(event) => {
                 self.view.apply(&event);
+                self.events += 1;
                 self.stage = None;
             }
             News::Progress(news) => {

@@ -15,6 +15,9 @@ use crate::tui::{Ask, Key, Look, Pane, Screen, Terminal, frame_run};
 /// How often keys are looked for.
 const TICK: Duration = Duration::from_millis(40);
 
+/// How long the answer to a key may take.
+const ANSWER: Duration = Duration::from_secs(10);
+
 /// What is shown about the selected step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
@@ -141,7 +144,10 @@ impl Source {
     async fn pause_run(&self) -> String {
         match self {
             Self::Local(_) => String::new(),
-            Self::Cluster(cluster) => cluster.pause().await,
+            // Meanwhile no key is heard.
+            Self::Cluster(cluster) => tokio::time::timeout(ANSWER, cluster.pause())
+                .await
+                .unwrap_or_else(|_| "nobody answered; the run may be paused or not".to_owned()),
         }
     }
 
