@@ -1,5 +1,8 @@
 //! Chooses the implementation of each model backend: the only place that knows them all.
 
+mod cluster;
+mod endpoint;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +11,10 @@ use skillopt_backends::{CallError, ChatModel};
 use skillopt_config::{Role, RunConfig};
 use skillopt_core::job::Profile;
 use skillopt_sim::{Simulated, SimulatedModel};
-use skillopt_worker::{ModelFactory, Unusable};
+use skillopt_worker::ModelFactory;
+
+pub(crate) use cluster::cluster_factory;
+pub(crate) use endpoint::Pattern;
 
 /// Backends that can be called; the others are known by name only.
 pub(crate) const AVAILABLE: &[&str] = &["openai_compatible", "simulated"];
@@ -16,51 +22,52 @@ pub(crate) const AVAILABLE: &[&str] = &["openai_compatible", "simulated"];
 /// Makes clients with the credentials of `config`, which never leave this process.
 pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
     let backends = config.backends.clone();
-    // Both roles talk to one simulated model, so that its statistics and attempts are one.
-    let simulated: Mutex<HashMap<String, Arc<SimulatedModel>>> = Mutex::default();
-    Arc::new(
-        move |profile: &Profile| -> Result<Arc<dyn ChatModel>, Unusable> {
-            match profile.backend.as_str() {
-                "openai_compatible" => {
-                    let role = if profile.role == "optimizer" {
-                        Role::Optimizer
-                    } else {
-                        Role::Target
-                    };
-                    let server = backends.openai_compatible(role);
-                    let client = OpenAiCompatible::new(&Settings {
-                        base_url: server.base_url,
-                        api_key: Some(server.api_key.expose().to_owned()),
-                        temperature: server.temperature,
-                        max_tokens: server.max_tokens,
-                    })?;
-                    Ok(Arc::new(client))
-                }
-                "simulated" => {
-                    let settings = serde_json::Value::from(profile.settings.clone());
-                    let mut models = simulated.lock().unwrap_or_else(PoisonError::into_inner);
-                    let model = match models.entry(settings.to_string()) {
-                        std::collections::hash_map::Entry::Occupied(known) => {
-                            Arc::clone(known.get())
-                        }
-                        std::collections::hash_map::Entry::Vacant(new) => {
-                            let read = simulated_settings(&profile.settings)
-                                .map_err(|e| unusable(profile, e.to_string()))?;
-                            Arc::clone(new.insert(Arc::new(SimulatedModel::new(read))))
-                        }
-                    };
-                    Ok(Arc::new(Simulated::new(model)))
-                }
-                other => Err(Unusable::from(unusable(
-                    profile,
-                    format!(
-                        "backend `{other}` cannot be called by this release; available: {}",
-                        AVAILABLE.join(", ")
-                    ),
-                ))),
-            }
-        },
-    )
+    let simulations = Simulations::default();
+    Arc::new(move |profile: &Profile| match profile.backend.as_str() {
+        "openai_compatible" => {
+            let role = if profile.role == "optimizer" {
+                Role::Optimizer
+            } else {
+                Role::Target
+            };
+            let server = backends.openai_compatible(role);
+            let client = OpenAiCompatible::new(&Settings {
+                base_url: server.base_url,
+                api_key: Some(server.api_key.expose().to_owned()),
+                temperature: server.temperature,
+                max_tokens: server.max_tokens,
+            })?;
+            Ok(Arc::new(client))
+        }
+        "simulated" => Ok(simulations.model(profile)?),
+        _ => Err(unknown(profile).into()),
+    })
+}
+
+/// Most simulated models that are kept; without one, its statistics begin anew.
+const SIMULATIONS_MAX: usize = 64;
+
+/// The simulated models by their settings. Both roles of a run talk to one, so that its statistics
+/// and attempts are one.
+#[derive(Default)]
+struct Simulations(Mutex<HashMap<String, Arc<SimulatedModel>>>);
+
+impl Simulations {
+    fn model(&self, profile: &Profile) -> Result<Arc<dyn ChatModel>, CallError> {
+        let settings = serde_json::Value::from(profile.settings.clone()).to_string();
+        let mut models = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = models.get(&settings) {
+            return Ok(Arc::new(Simulated::new(Arc::clone(known))));
+        }
+        let read =
+            simulated_settings(&profile.settings).map_err(|e| unusable(profile, e.to_string()))?;
+        if models.len() >= SIMULATIONS_MAX {
+            models.clear();
+        }
+        let new = Arc::new(SimulatedModel::new(read));
+        models.insert(settings, Arc::clone(&new));
+        Ok(Arc::new(Simulated::new(new)))
+    }
 }
 
 /// Reads the settings of the simulated model; a configuration may write `_` for `-`.
@@ -75,6 +82,14 @@ pub(crate) fn simulated_settings(
         .map(|(name, value)| (name.replace('_', "-"), value.clone()))
         .collect();
     skillopt_sim::Settings::default().with_json(&spelled.into())
+}
+
+fn unknown(profile: &Profile) -> CallError {
+    let (backend, available) = (&profile.backend, AVAILABLE.join(", "));
+    unusable(
+        profile,
+        format!("backend `{backend}` cannot be called by this release; available: {available}"),
+    )
 }
 
 fn unusable(profile: &Profile, detail: String) -> CallError {

@@ -10,7 +10,7 @@ use crate::backend_keys::BackendKey;
 use crate::cast::cast;
 use crate::key::Kind;
 use crate::node::{Data, Mapping, Node, Origin};
-use crate::problem::Problem;
+use crate::problem::{Errors, Problem};
 use crate::roles::Role;
 use crate::secret::{REDACTED, Secret};
 use crate::setting::{check, number, scalar_text};
@@ -81,6 +81,21 @@ impl BackendSettings {
             }
         }
         settings
+    }
+
+    /// Takes what the environment alone says, for a process that has no configuration of its own.
+    ///
+    /// # Errors
+    /// A variable has a value that its setting does not take.
+    pub fn from_env(env: EnvLookup<'_>) -> Result<Self, Errors> {
+        let mut problems = Vec::new();
+        let mut origins = BTreeMap::new();
+        let settings = Self::read(&Mapping::default(), env, &mut problems, &mut origins);
+        if problems.is_empty() {
+            Ok(settings)
+        } else {
+            Err(Errors(problems))
+        }
     }
 
     fn take(

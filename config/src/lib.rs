@@ -35,7 +35,7 @@ pub mod sweep;
 mod wire;
 pub mod yaml;
 
-pub use backend_settings::{BackendSettings, OpenAiCompatible};
+pub use backend_settings::{BackendSettings, EnvLookup, OpenAiCompatible};
 pub use check::SIM_SETTINGS;
 pub use choices::{
     AnswerMode, AppendixSource, GateMetric, LrControlMode, LrScheduler, PairPolicy, Predictions,

@@ -15,6 +15,9 @@ use crate::patience::{Patience, may_pass};
 use crate::settings::{Place, Settings};
 use crate::stop::Stop;
 
+/// Most models that are kept, each with its connections.
+const MODELS_MAX: usize = 256;
+
 /// A skill as a rollout takes it.
 pub(crate) struct Skill {
     pub(crate) text: String,
@@ -121,7 +124,12 @@ impl Blobs {
             Unusable::Here(cause) => Stop::here(cause),
         })?;
         let model = Arc::new(Model { client, profile });
-        Ok(Arc::clone(lock(&self.models).entry(hash).or_insert(model)))
+        let mut models = lock(&self.models);
+        if models.len() >= MODELS_MAX {
+            // Calls under way keep theirs; the others are made anew.
+            models.clear();
+        }
+        Ok(Arc::clone(models.entry(hash).or_insert(model)))
     }
 }
 

@@ -23,9 +23,11 @@ use crate::shift::Shift;
 const ALONE_TRIES: u32 = 3;
 /// How long an answer that is there may still take to be stored when everything has to stop.
 const LAST_WORD_MAX: Duration = Duration::from_secs(2);
-/// A job that so many deliveries of which ended untouched fails for good at the next fault: it may
-/// be the job that brings workers down.
-const FAULTS_MAX: u32 = 10;
+/// A job that was handed out so often without a try that counts fails for good at the next fault
+/// of a worker: it may be the job that brings workers down.
+const FAULTS_MAX: u32 = 20;
+/// The same for a fault of this program, which is rather met by a job than by a machine.
+const PANICS_MAX: u32 = 3;
 
 /// How a delivery ended.
 enum End {
@@ -73,14 +75,37 @@ async fn run(shift: &Shift, leased: &Leased, held: &HeldJob, is_trial: bool) -> 
             drop(shift.worker.queue.hand_back(&[leased.ticket]).await);
             return End::Told(Outcome::HandedBack);
         }
-        delivery = work => delivery.unwrap_or_else(|_| Delivery::Fault(
-            "a job met a fault in this program; please report it with the lines above".to_owned(),
-        )),
+        delivery = work => delivery,
     };
-    let told = tell(shift, leased, held, delivery, is_trial);
+    let faults_max = match (&delivery, is_trial) {
+        // It is the worker that is on trial.
+        (Ok(_), true) => u32::MAX,
+        (Ok(_), false) => FAULTS_MAX,
+        (Err(_), _) => PANICS_MAX,
+    };
+    let delivery = delivery.unwrap_or_else(|_| {
+        let cause = "a job met a fault in this program; please report it with the lines above";
+        Delivery::Fault(cause.to_owned())
+    });
+    let faults = leased.deliveries.saturating_sub(leased.retries);
+    let delivery = match delivery {
+        Delivery::Fault(cause) => {
+            shift.note(Some(&cause), is_trial);
+            if shift.place() == Place::Alone || faults >= faults_max {
+                Delivery::Lost(infrastructure(cause))
+            } else {
+                Delivery::Fault(cause)
+            }
+        }
+        other => {
+            shift.note(None, is_trial);
+            other
+        }
+    };
+    let told = tell(shift, leased, held, delivery);
     tokio::select! {
         biased;
-        told = told => told.map_or(End::Untouched, End::Told),
+        outcome = told => End::Told(outcome),
         () = last_word(shift) => End::Untouched,
     }
 }
@@ -117,18 +142,9 @@ async fn work(shift: &Shift, leased: &Leased) -> Delivery {
     }
 }
 
-/// Tells the queue how a delivery ended. `None`: it goes back untouched, with others.
-async fn tell(
-    shift: &Shift,
-    leased: &Leased,
-    held: &HeldJob,
-    delivery: Delivery,
-    is_trial: bool,
-) -> Option<Outcome> {
+/// Tells the queue how a delivery ended.
+async fn tell(shift: &Shift, leased: &Leased, held: &HeldJob, delivery: Delivery) -> Outcome {
     let (queue, ticket) = (&shift.worker.queue, leased.ticket);
-    if !matches!(delivery, Delivery::Fault(_)) {
-        shift.note(None, is_trial);
-    }
     match delivery {
         Delivery::Done(result) => {
             let stored = persist(shift, ticket, held, || {
@@ -139,24 +155,19 @@ async fn tell(
                     let cause = format!("a result could not be stored: {e}");
                     give_up(shift, ticket, held, infrastructure(cause)).await
                 }
-                Ok(known) => Some(known.map_or(Outcome::Refused, |_| Outcome::Done)),
+                Ok(known) => known.map_or(Outcome::Refused, |_| Outcome::Done),
             }
         }
         Delivery::Later { wait, failure } => {
             let cause = failure.cause.as_str();
             let told = persist(shift, ticket, held, || queue.retry(ticket, wait, cause)).await;
-            Some(known(told, Outcome::Retried))
+            known(told, Outcome::Retried)
         }
         Delivery::Lost(failure) => give_up(shift, ticket, held, failure).await,
-        Delivery::Fault(cause) => {
-            shift.note(Some(&cause), is_trial);
-            let untouched = leased.deliveries.saturating_sub(leased.retries);
-            if shift.place() == Place::Alone || untouched > FAULTS_MAX {
-                return give_up(shift, ticket, held, infrastructure(cause)).await;
-            }
+        Delivery::Fault(_) => {
             let tickets = [ticket];
             let told = persist(shift, ticket, held, || queue.hand_back(&tickets)).await;
-            Some(known(told, Outcome::Fault))
+            known(told, Outcome::Fault)
         }
     }
 }
@@ -178,12 +189,7 @@ fn infrastructure(cause: String) -> Failure {
 }
 
 /// Ends a job without a result; its run reads the failure from the notice.
-async fn give_up(
-    shift: &Shift,
-    ticket: Ticket,
-    held: &HeldJob,
-    failure: Failure,
-) -> Option<Outcome> {
+async fn give_up(shift: &Shift, ticket: Ticket, held: &HeldJob, failure: Failure) -> Outcome {
     let detail = serde_json::to_vec(&failure).unwrap_or_default();
     let dead = queue::Failure {
         cause: failure.cause,
@@ -191,7 +197,7 @@ async fn give_up(
     };
     let queue = &shift.worker.queue;
     let told = persist(shift, ticket, held, || queue.give_up(ticket, dead.clone())).await;
-    Some(known(told, Outcome::GivenUp))
+    known(told, Outcome::GivenUp)
 }
 
 /// Asks the queue until it answers; `None` if the lease is gone. An answer of a model that is

@@ -25,6 +25,8 @@ mod settings;
 mod shift;
 mod stop;
 mod target;
+#[cfg(test)]
+mod tests;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -33,7 +35,7 @@ use skillopt_queue::{Queue, Store};
 
 pub use lifeline::{Connect, Connecting, Lifeline};
 pub use model::{ModelFactory, Unusable};
-pub use offers::{CHAT_LANE, lanes};
+pub use offers::lanes;
 pub use settings::{Place, Settings};
 
 use crate::blobs::Blobs;

@@ -4,9 +4,6 @@ use skillopt_benchmarks::registry;
 use skillopt_core::capability::{self, Kind};
 use skillopt_queue::Lane;
 
-/// The lane of every job before lanes named what a job needs.
-pub const CHAT_LANE: &str = "chat";
-
 /// Returns the lanes of this build's benchmarks with `backends`, those that can be called.
 #[must_use]
 pub fn lanes(backends: &[&str]) -> Vec<Lane> {
@@ -21,7 +18,6 @@ pub fn lanes(backends: &[&str]) -> Vec<Lane> {
             }
         }
     }
-    lanes.push(Lane::new(CHAT_LANE));
     lanes
 }
 

@@ -1,0 +1,101 @@
+//! What a worker does when it, or the queue, is not well.
+
+use std::sync::atomic::Ordering;
+
+use skillopt_queue::{Ended, Queue as _};
+
+use super::rig::{Rig, Running, answers, until};
+use crate::Place;
+use crate::metrics::Outcome;
+
+#[tokio::test]
+async fn a_sick_worker_burns_no_tries_and_recovers_by_a_trial() {
+    let rig = Rig::new().await;
+    rig.model.is_broken.store(true, Ordering::SeqCst);
+    let notices = rig.submit(&["a", "b", "c", "d", "e", "f", "g"]).await;
+    let running = rig.start();
+    let record = rig.record(|record| record.state == "sick").await;
+    assert!(
+        record.cause.contains("no client can be made"),
+        "{}",
+        record.cause
+    );
+    // Every look is followed by one trial, which fails.
+    let faults = running.worker.metrics.total(Outcome::Fault);
+    until(async || running.worker.metrics.total(Outcome::Fault) > faults).await;
+    let stats = rig.stats().await;
+    assert_eq!((stats.dead, stats.delayed), (0, 0));
+    assert_eq!(rig.asked(), 0);
+
+    rig.model.is_broken.store(false, Ordering::SeqCst);
+    assert_eq!(answers(notices).await, ["a", "b", "c", "d", "e", "f", "g"]);
+    rig.record(|record| record.state == "well").await;
+    let said = rig.said.lock().unwrap().join("\n");
+    assert!(
+        said.contains("sick") && said.contains("well again"),
+        "{said}"
+    );
+    running.drain().await;
+}
+
+#[tokio::test]
+async fn a_full_disk_makes_a_worker_sick_before_a_job_finds_out() {
+    let rig = Rig::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = rig.settings(1);
+    let scratch = folder.path().join("scratch");
+    settings.scratch = Some(scratch.clone());
+    let running = Running::start(rig.worker(settings));
+    let record = rig.record(|record| record.state == "sick").await;
+    assert!(record.cause.contains("temporary files"), "{}", record.cause);
+    let notices = rig.submit(&["a"]).await;
+    std::fs::create_dir(&scratch).unwrap();
+    assert_eq!(answers(notices).await, ["a"]);
+    running.drain().await;
+}
+
+#[tokio::test]
+async fn a_job_that_meets_a_fault_of_ours_again_and_again_ends_alone() {
+    let rig = Rig::new().await;
+    let mut bad = rig.submit(&["panic"]).await;
+    let good = rig.submit(&["a", "b"]).await;
+    let running = rig.start();
+    assert_eq!(answers(good).await, ["a", "b"]);
+    let notice = bad.next(1).await.unwrap().pop().unwrap();
+    let Ended::Failed(letter) = notice.ended else {
+        panic!("{:?}", notice.ended);
+    };
+    assert!(letter.failure.cause.contains("please report it"));
+    running.drain().await;
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_until_the_queue_is_back() {
+    let rig = Rig::new().await;
+    let first = rig.submit(&["wait-1"]).await;
+    let running = rig.start();
+    until(async || rig.asked() == 1).await;
+    rig.queue.is_away.store(true, Ordering::SeqCst);
+    rig.model.gate.0.add_permits(1);
+    until(async || rig.queue.completions.load(Ordering::SeqCst) > 1).await;
+    let said = rig.said.lock().unwrap().join("\n");
+    assert!(said.contains("cannot be reached"), "{said}");
+    rig.queue.is_away.store(false, Ordering::SeqCst);
+    assert_eq!(answers(first).await, ["wait-1"]);
+    let second = rig.submit(&["after"]).await;
+    assert_eq!(answers(second).await, ["after"]);
+    assert_eq!(rig.asked(), 2, "no answer was asked for again");
+    running.drain().await;
+}
+
+#[tokio::test]
+async fn a_worker_alone_ends_with_its_queue() {
+    let rig = Rig::new().await;
+    let mut settings = rig.settings(1);
+    settings.place = Place::Alone;
+    rig.queue.is_away.store(true, Ordering::SeqCst);
+    let running = Running::start(rig.worker(settings));
+    let error = running.ended().await.unwrap_err();
+    assert!(error.to_string().contains("connection refused"), "{error}");
+    assert!(rig.queue.states(&[]).await.is_err());
+}
