@@ -220,7 +220,10 @@ pub async fn unpack(
         ..inputs
     };
     let what = What::Evaluate(evaluation);
-    let prepared = run_of(&config, inputs, &what)?;
+    let scope = prepared.common.scope;
+    let mut prepared = run_of(&config, inputs, &what)?;
+    // Whoever shares the training's answers shares those of the evaluation: it is compared with it.
+    prepared.common.scope = scope;
     Ok(Unpacked {
         config,
         prepared,

@@ -13,6 +13,7 @@ pub mod gather;
 pub mod normal;
 pub mod observed;
 pub mod record;
+pub mod repeat;
 pub mod results;
 mod retry;
 pub mod rpc;

@@ -69,7 +69,7 @@ pub struct CellResult {
     pub harness: String,
     /// The seed.
     pub seed: u64,
-    /// From 0.
+    /// From 1, as in the cell's name.
     pub repeat: u32,
     /// State in words.
     pub state: String,
@@ -241,7 +241,7 @@ fn cell_result(facts: &CellFacts, z: f64) -> CellResult {
         benchmark: facts.benchmark.clone(),
         harness: facts.harness.clone(),
         seed: facts.seed,
-        repeat: facts.repeat,
+        repeat: facts.repeat + 1,
         state: facts.state.clone(),
         cause: Some(facts.cause.clone()).filter(|cause| !cause.is_empty()),
         label,
@@ -401,3 +401,6 @@ fn dollars(cost: &Cost) -> (Option<f64>, Option<String>) {
         Err(Missing(reason)) => (None, Some(reason.clone())),
     }
 }
+
+#[cfg(test)]
+mod tests;

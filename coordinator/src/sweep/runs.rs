@@ -7,6 +7,7 @@ use skillopt_core::Hash;
 use skillopt_core::job::Price;
 use skillopt_queue::RunId;
 
+use crate::prepare::Prepared;
 use crate::sample::Sample;
 use crate::session::Common;
 
@@ -88,6 +89,24 @@ pub struct Inputs {
     pub initial: Hash,
     /// Prices of the target's and of the optimizer's model, where known.
     pub prices: [Option<Price>; 2],
+}
+
+impl Inputs {
+    /// Takes what the results need out of a training.
+    #[must_use]
+    pub fn of(prepared: &Prepared) -> Self {
+        let payers = [
+            &prepared.common.payers.target,
+            &prepared.common.payers.optimizer,
+        ];
+        let test = prepared.plan.scored_items();
+        Self {
+            common: prepared.common.clone(),
+            test: test.into_iter().cloned().collect(),
+            initial: prepared.plan.initial.hash(),
+            prices: payers.map(|payer| payer.as_ref().and_then(|payer| payer.price)),
+        }
+    }
 }
 
 /// Why runs did not do what a sweep asked.

@@ -71,7 +71,7 @@ fn row(cell: &CellResult, arms: usize) -> Vec<String> {
         field(&cell.benchmark),
         field(&cell.harness),
         cell.seed.to_string(),
-        (cell.repeat + 1).to_string(),
+        cell.repeat.to_string(),
         field(&cell.state),
         optional(&cell.cause),
         optional(&cell.label),
