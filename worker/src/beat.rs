@@ -8,7 +8,7 @@ use skillopt_queue::board::{self, Expect};
 use skillopt_queue::fleet::{self, WorkerRecord};
 
 use crate::metrics::Outcome;
-use crate::shift::Shift;
+use crate::shift::{Shift, Way};
 
 /// How long one request may take before the next one is tried.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
@@ -43,9 +43,12 @@ impl<'a> Beat<'a> {
         loop {
             let beat = self.once(board.as_ref(), &mut started_ms);
             match tokio::time::timeout(REQUEST_MAX, beat).await {
-                Ok(Ok(())) => {}
-                Ok(Err(e)) => self.shift.unreached(&e),
-                Err(_) => self.shift.unreached(&"no answer to a sign of life"),
+                Ok(Ok(())) => self.shift.reached(Way::Pulse),
+                Ok(Err(e)) => self.shift.unreached(Way::Pulse, &e),
+                Err(_) => {
+                    let cause = "no answer to a sign of life";
+                    self.shift.unreached(Way::Pulse, &cause);
+                }
             }
             let drain = &self.shift.stop.drain;
             if drain.is_cancelled() {

@@ -16,7 +16,7 @@ use crate::health::Trial;
 use crate::held::HeldJob;
 use crate::metrics::Outcome;
 use crate::patience::{Patience, may_pass};
-use crate::shift::Shift;
+use crate::shift::{Shift, Way};
 
 /// A completion that a store in this process refuses is tried again this often before the job is
 /// given up.
@@ -49,7 +49,10 @@ pub(crate) async fn deliver(
     metrics.begun(held.kind);
     let end = tokio::select! {
         biased;
-        () = held.lost.cancelled() => End::Told(Outcome::Lost),
+        () = held.lost.cancelled() => {
+            let_go(shift, leased.ticket).await;
+            End::Told(Outcome::Lost)
+        }
         end = run(shift, leased, held, trial.is_some()) => end,
     };
     match end {
@@ -71,8 +74,7 @@ async fn run(shift: &Shift, leased: &Leased, held: &HeldJob, is_trial: bool) -> 
         biased;
         () = shift.stop.now.cancelled() => return End::Untouched,
         () = held.cancelled.cancelled() => {
-            // Nobody wants it any more, so that nobody minds if this fails.
-            drop(shift.worker.queue.hand_back(&[leased.ticket]).await);
+            let_go(shift, leased.ticket).await;
             return End::Told(Outcome::HandedBack);
         }
         delivery = work => delivery,
@@ -108,6 +110,13 @@ async fn run(shift: &Shift, leased: &Leased, held: &HeldJob, is_trial: bool) -> 
         outcome = told => End::Told(outcome),
         () = last_word(shift) => End::Untouched,
     }
+}
+
+/// Hands a job back that nobody wants from us: nobody minds if this fails, the lease runs out.
+async fn let_go(shift: &Shift, ticket: Ticket) {
+    let tickets = [ticket];
+    let handed = shift.worker.queue.hand_back(&tickets);
+    drop(tokio::time::timeout(LAST_WORD_MAX, handed).await);
 }
 
 async fn last_word(shift: &Shift) {
@@ -220,11 +229,16 @@ async fn persist<T, F: Future<Output = Result<T, queue::Error>>>(
             ask().await
         };
         match answer {
-            Ok(answer) => return Ok(Some(answer)),
+            Ok(answer) => {
+                if tries > 1 {
+                    shift.reached(Way::Work);
+                }
+                return Ok(Some(answer));
+            }
             Err(queue::Error::Refused(_)) => return Ok(None),
             Err(queue::Error::Store(e)) if may_wait(shift, &e, tries) => {
                 if shift.place() == Place::Cluster {
-                    shift.unreached(&e);
+                    shift.unreached(Way::Work, &e);
                 }
                 patience.wait().await;
             }
@@ -253,7 +267,7 @@ async fn is_ours(shift: &Shift, ticket: Ticket, held: &HeldJob) -> Result<bool, 
                 return Ok(held.renewed(answer, asked));
             }
             Err(queue::Error::Store(e)) if shift.place() == Place::Cluster && may_pass(&e) => {
-                shift.unreached(&e);
+                shift.unreached(Way::Work, &e);
                 patience.wait().await;
             }
             Err(e) => return Err(e),

@@ -14,7 +14,7 @@ use crate::deliver::deliver;
 use crate::health::Turn;
 use crate::patience::Patience;
 use crate::pulse::Pulse;
-use crate::shift::Shift;
+use crate::shift::{Shift, Way};
 use crate::{Place, Worker, offers};
 
 /// How long a worker that leaves tries to hand jobs back; after that their leases run out.
@@ -87,7 +87,6 @@ async fn take(
     let room = Arc::new(Semaphore::new(slots));
     let mut running: JoinSet<Option<Ticket>> = JoinSet::new();
     let mut untouched = Vec::new();
-    let mut patience = Patience::default();
     let mut outcome = Ok(());
     loop {
         let next = async {
@@ -117,13 +116,13 @@ async fn take(
                 break;
             }
             Err(e) => {
-                shift.unreached(&e);
-                shift.stop.drain.run_until_cancelled(patience.wait()).await;
+                shift.unreached(Way::Work, &e);
+                let back = back(&shift);
+                shift.stop.drain.run_until_cancelled(back).await;
                 continue;
             }
         };
-        patience = Patience::default();
-        shift.reached();
+        shift.reached(Way::Work);
         shift.worker.metrics.leased(asked.elapsed());
         // The lease began somewhere in the wait, at the latest now.
         let granted = Stopwatch::start();
@@ -150,6 +149,18 @@ async fn take(
     }
     hand_back(&shift, &untouched).await;
     outcome
+}
+
+/// Waits until the queue answers again. A lease would not do for that: it waits for work.
+async fn back(shift: &Shift) {
+    let mut patience = Patience::default();
+    loop {
+        patience.wait().await;
+        match shift.worker.queue.stats().await {
+            Ok(_) => return shift.reached(Way::Work),
+            Err(e) => shift.unreached(Way::Work, &e),
+        }
+    }
 }
 
 /// Hands jobs back that are left when the worker leaves, all at once.

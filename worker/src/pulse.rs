@@ -17,7 +17,7 @@ use crate::beat::Beat;
 use crate::lifeline::Lifeline;
 use crate::ops;
 use crate::patience::Patience;
-use crate::shift::Shift;
+use crate::shift::{Shift, Way};
 
 /// How long requests under way may still take at the end.
 const LAST_REQUESTS_MAX: Duration = Duration::from_millis(200);
@@ -103,9 +103,12 @@ async fn connect(shift: &Shift) -> Lifeline {
     let mut patience = Patience::default();
     loop {
         match (shift.worker.connect)().await {
-            Ok(lifeline) => return lifeline,
+            Ok(lifeline) => {
+                shift.reached(Way::Pulse);
+                return lifeline;
+            }
             Err(e) => {
-                shift.unreached(&e);
+                shift.unreached(Way::Pulse, &e);
                 patience.wait().await;
             }
         }
@@ -129,16 +132,17 @@ async fn renew(shift: &Shift, lifeline: &Lifeline) {
         let renewal = lifeline.queue.renew(&tickets, ttl);
         match tokio::time::timeout(ttl / 3, renewal).await {
             Ok(Ok(answers)) => {
+                shift.reached(Way::Pulse);
                 for ((_, job), answer) in held.iter().zip(answers) {
                     shift.worker.metrics.renewed(job.renewed(answer, asked));
                 }
             }
             Ok(Err(e)) => {
-                shift.unreached(&e);
+                shift.unreached(Way::Pulse, &e);
                 wait = ttl / 30;
             }
             Err(_) => {
-                shift.unreached(&"no answer to a renewal of leases");
+                shift.unreached(Way::Pulse, &"no answer to a renewal of leases");
                 wait = ttl / 30;
             }
         }

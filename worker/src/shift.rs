@@ -1,5 +1,6 @@
 //! One run of a worker, from its start to its end: what its parts share.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,10 +21,19 @@ pub(crate) struct Shift {
     pub(crate) health: Arc<Health>,
     /// Our own stages: they follow those of the process, which do not follow ours.
     pub(crate) stop: Shutdown,
-    /// Why the queue cannot be reached, as long as it cannot.
-    away: Mutex<Option<String>>,
+    /// Why the queue cannot be reached, as long as it cannot, by way.
+    away: Mutex<BTreeMap<Way, String>>,
     /// Since the last sign of life of the threads that do the work.
     sign: Mutex<Stopwatch>,
+}
+
+/// A way to the queue; each has its own connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// Jobs and results.
+    Work,
+    /// Renewals and signs of life.
+    Pulse,
 }
 
 /// What people see of a worker.
@@ -71,22 +81,28 @@ impl Shift {
         if state.word != "well" {
             return Some(format!("{}: {}", state.word, state.cause));
         }
-        let away = lock(&self.away).clone();
+        let away = lock(&self.away).values().next().cloned();
         away.map(|cause| format!("the queue cannot be reached: {cause}"))
     }
 
     /// The queue has answered.
-    pub(crate) fn reached(&self) {
-        if lock(&self.away).take().is_some() {
+    pub(crate) fn reached(&self, way: Way) {
+        let mut away = lock(&self.away);
+        if away.remove(&way).is_some() && away.is_empty() {
+            drop(away);
             self.worker.tell("the queue is back");
         }
     }
 
     /// The queue has not answered.
-    pub(crate) fn unreached(&self, error: &dyn std::fmt::Display) {
+    pub(crate) fn unreached(&self, way: Way, error: &dyn std::fmt::Display) {
         self.worker.metrics.queue_error();
         let cause = error.to_string();
-        if lock(&self.away).replace(cause.clone()).is_none() {
+        let mut away = lock(&self.away);
+        let is_new = away.is_empty();
+        away.insert(way, cause.clone());
+        drop(away);
+        if is_new {
             let text = format!("the queue cannot be reached, trying again: {cause}");
             self.worker.tell(&text);
         }

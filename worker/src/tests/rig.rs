@@ -305,7 +305,7 @@ impl Rig {
             Box::pin(std::future::ready(Ok(lifeline.clone())))
         }))
         .with_teller(Arc::new(move |text| {
-            said.lock().unwrap().push(text.to_owned())
+            said.lock().unwrap().push(text.to_owned());
         }))
     }
 
