@@ -211,7 +211,7 @@ fn no_step_is_lost_or_told_twice_when_the_stream_breaks_or_ends_early() {
     again.extend(whole[..5].to_vec());
     // The end is known before the last events are.
     let mut last = vec![run("improved", "", 4)];
-    last.extend(whole.clone());
+    last.extend(whole);
     last.push(ended(6));
     let (_runtime, address, script) = serve(Script {
         streams: Mutex::new(vec![(start, true), (again, false), (last, false)]),

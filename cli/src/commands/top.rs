@@ -1,7 +1,5 @@
 //! `skillopt top`: all that a cluster, or this machine, is at.
 
-pub(crate) mod away;
-
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,16 +13,14 @@ use skillopt_runtime::Shutdown;
 use skillopt_runtime::clock::{Stopwatch, unix_ms};
 
 use super::runs::collect;
-use super::watch::{look, size};
 use crate::args::TopArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::found::Found;
 use crate::output::Out;
 use crate::process;
-use crate::remote::{Address, Patience, Remote};
-use crate::tui::{Key, Look, Terminal, frame_overview, print};
-use away::Away;
+use crate::remote::{Address, Away, Patience, Remote};
+use crate::tui::{Key, Look, Size, Terminal, frame_overview, print};
 
 /// How often the cluster is asked.
 const LOOK: Duration = Duration::from_secs(1);
@@ -79,14 +75,23 @@ pub(crate) fn run(args: &TopArgs, out: &Out) -> Result<Exit, Failure> {
             if out.json {
                 out.object("overview", json!(seen.overview));
             } else {
-                let look = look(args.how, out);
-                drop(print(&frame(&source, &seen, size(), look), look.has_colour));
+                let look = Look::of(out.paint.0, args.how.ascii);
+                drop(print(
+                    &frame(&source, &seen, Size::now(), look),
+                    look.has_colour,
+                ));
             }
             Ok(Exit::Done)
         } else if out.json || !terminals {
             lines(&mut source, seen, out, &shutdown).await
         } else {
-            keys(&mut source, seen, look(args.how, out), &shutdown).await
+            keys(
+                &mut source,
+                seen,
+                Look::of(out.paint.0, args.how.ascii),
+                &shutdown,
+            )
+            .await
         }
     };
     process::block_on(&shutdown, |_| {}, work)?
@@ -225,7 +230,7 @@ fn local(dir: &Path) -> Overview {
 fn frame(
     source: &Source,
     seen: &Seen,
-    size: crate::tui::Size,
+    size: Size,
     look: Look,
 ) -> Vec<ratatui::text::Line<'static>> {
     frame_overview(

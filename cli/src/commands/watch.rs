@@ -87,39 +87,16 @@ pub(crate) fn run(args: &WatchArgs, out: &Out) -> Result<Exit, Failure> {
         } else if out.json || !is_terminal || !std::io::stdin().is_terminal() {
             lines::follow(&mut source, screen, out, &shutdown).await
         } else {
-            keys::follow(&mut source, screen, look(args.how, out), &shutdown).await
+            keys::follow(
+                &mut source,
+                screen,
+                Look::of(out.paint.0, args.how.ascii),
+                &shutdown,
+            )
+            .await
         }
     };
     process::block_on(&shutdown, |_| {}, work)?
-}
-
-/// Returns what the terminal can show.
-pub(crate) fn look(how: ViewArgs, out: &Out) -> Look {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
-    // A container has no locale and shows everything; a locale that says otherwise means it.
-    let is_utf8 = locale.is_none_or(|locale| {
-        let locale = locale.to_ascii_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8")
-    });
-    Look {
-        has_colour: out.paint.0,
-        has_unicode: is_utf8 && !how.ascii,
-    }
-}
-
-/// Returns the size of a frame that is printed once.
-pub(crate) fn size() -> Size {
-    let env = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let seen = if std::io::stdout().is_terminal() {
-        ratatui::crossterm::terminal::size().ok()
-    } else {
-        None
-    };
-    let (columns, rows) =
-        seen.unwrap_or((env("COLUMNS").unwrap_or(100), env("LINES").unwrap_or(30)));
-    Size { columns, rows }
 }
 
 fn once(screen: &Screen, how: ViewArgs, out: &Out) {
@@ -128,8 +105,11 @@ fn once(screen: &Screen, how: ViewArgs, out: &Out) {
         return;
     }
     // A reader that went away has seen enough.
-    let look = look(how, out);
-    drop(print(&frame_run(screen, size(), look), look.has_colour));
+    let look = Look::of(out.paint.0, how.ascii);
+    drop(print(
+        &frame_run(screen, Size::now(), look),
+        look.has_colour,
+    ));
 }
 
 /// Returns the code for how the run stands.

@@ -3,6 +3,7 @@
 //! Start at [`ask`] for one question, at [`Remote`] for more.
 
 mod address;
+mod away;
 mod blobs;
 mod download;
 mod link;
@@ -11,6 +12,7 @@ mod row;
 mod watch;
 
 pub(crate) use address::Address;
+pub(crate) use away::Away;
 pub(crate) use blobs::upload;
 pub(crate) use download::{Wanted, download};
 pub(crate) use link::{Patience, Remote};

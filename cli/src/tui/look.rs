@@ -47,6 +47,17 @@ pub(crate) struct Look {
 }
 
 impl Look {
+    /// Returns what the terminal can show, as far as its environment says.
+    pub(crate) fn of(has_colour: bool, is_ascii: bool) -> Self {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+        Self {
+            has_colour,
+            has_unicode: !is_ascii && is_utf8(locale.as_deref()),
+        }
+    }
+
     /// Returns the style of a role.
     pub(crate) fn style(self, role: Role) -> Style {
         let style = Style::new();
@@ -71,6 +82,14 @@ impl Look {
         }
         text.chars().map(plain).collect()
     }
+}
+
+/// A container has no locale and shows everything; a locale that says otherwise means it.
+fn is_utf8(locale: Option<&str>) -> bool {
+    locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
 }
 
 /// Returns what stands for a character where there is only ASCII.
@@ -110,6 +129,19 @@ mod tests {
             has_unicode: false,
         };
         assert_eq!(look.text("● ✕ ◇ – □ −2.1 é"), "* x ? - # -2.1 ?");
+    }
+
+    #[test]
+    fn a_locale_says_what_is_shown() {
+        for (locale, want) in [
+            (None, true),
+            (Some("de_DE.UTF-8"), true),
+            (Some("C.utf8"), true),
+            (Some("C"), false),
+            (Some("en_US.ISO-8859-1"), false),
+        ] {
+            assert_eq!(is_utf8(locale), want, "{locale:?}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
+use std::io::IsTerminal as _;
+
 pub(crate) use look::Look;
 pub(crate) use overview::frame_overview;
 pub(crate) use run::{Ask, Pane, Screen, frame_run};
@@ -32,6 +34,18 @@ pub(crate) const SMALLEST: Size = Size {
 };
 
 impl Size {
+    /// Returns the size of the terminal, or what stands for one that is printed to.
+    pub(crate) fn now() -> Self {
+        let env = |name: &str| std::env::var(name).ok()?.parse().ok();
+        let seen = std::io::stdout()
+            .is_terminal()
+            .then(|| ratatui::crossterm::terminal::size().ok());
+        let (columns, rows) = seen
+            .flatten()
+            .unwrap_or((env("COLUMNS").unwrap_or(100), env("LINES").unwrap_or(30)));
+        Self { columns, rows }
+    }
+
     /// Returns whether there is room for more than three lines.
     pub(crate) const fn is_enough(self) -> bool {
         self.columns >= SMALLEST.columns && self.rows >= SMALLEST.rows

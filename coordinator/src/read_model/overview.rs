@@ -7,6 +7,7 @@ use skillopt_queue::rates::Account;
 use super::cluster::{LedgerRow, Overview, ProviderRow, RunLine, SweepLine, WaitReason, WorkerRow};
 use super::numbers::{count, plural};
 use super::words::Headline;
+use crate::waits;
 
 /// States of workers, worst first.
 const WORST_FIRST: &[&str] = &["sick", "lost", "draining", "old", "well"];
@@ -241,6 +242,18 @@ impl ProviderRow {
     }
 }
 
+impl From<&waits::Row> for WaitReason {
+    fn from(row: &waits::Row) -> Self {
+        Self {
+            code: row.code.as_str().to_owned(),
+            words: row.words.clone(),
+            help: row.help.clone(),
+            count: row.count,
+            oldest_ms: row.oldest_ms,
+        }
+    }
+}
+
 impl LedgerRow {
     /// Makes the row of a purse.
     #[must_use]
@@ -372,6 +385,12 @@ mod tests {
             ]
         );
         assert_eq!((seen.running, seen.slots), (Some(7), Some(48)));
+    }
+
+    #[test]
+    fn harmless_reasons_are_codes() {
+        let known = |code: &str| waits::Code::ALL.iter().any(|c| c.as_str() == code);
+        assert!(HARMLESS.iter().all(|code| known(code)));
     }
 
     #[test]

@@ -14,12 +14,11 @@ use tokio::task::JoinSet;
 use super::pace::Pace;
 use crate::advice::advice;
 use crate::args::RemoteArgs;
-use crate::commands::top::away::Away;
 use crate::commands::train::kept;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::output::progress::stage_words;
-use crate::remote::{Address, News, Patience, Remote, run_state, watch};
+use crate::remote::{Address, Away, News, Patience, Remote, run_state, watch};
 use crate::tui::Screen;
 
 /// How often it is asked why jobs wait, and so whether anybody answers.
