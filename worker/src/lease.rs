@@ -26,8 +26,8 @@ impl Worker {
     /// was started has ended when this returns.
     ///
     /// # Errors
-    /// No thread can be started; or, for a worker that is alone, the queue cannot be used any
-    /// more. Jobs under way were finished or handed back.
+    /// The thread that renews leases cannot be started, or met a fault; or, for a worker that is
+    /// alone, the queue cannot be used any more. Jobs under way were finished or handed back.
     pub async fn run(self: Arc<Self>, shutdown: Shutdown) -> Result<(), queue::Error> {
         let shift = Shift::new(self, &shutdown);
         let pulse = Pulse::start(&shift)?;
@@ -39,8 +39,7 @@ impl Worker {
         }
         let outcome = take_all(&shift).await;
         care.shutdown().await;
-        pulse.end().await;
-        outcome
+        outcome.and(pulse.end().await)
     }
 }
 

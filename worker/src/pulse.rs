@@ -3,8 +3,8 @@
 //! Scoring may keep every thread of the worker's pool busy for longer than a lease. So what others
 //! judge the worker by runs on another thread, with a small scheduler and connections of its own.
 
-use std::io;
-use std::sync::Arc;
+use std::fmt::Display;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -36,21 +36,30 @@ impl Pulse {
     /// The system has no thread left, or the health pages cannot be served.
     pub(crate) fn start(shift: &Arc<Shift>) -> Result<Self, queue::Error> {
         let stop = CancellationToken::new();
+        let (built, is_built) = mpsc::sync_channel(1);
         let (told, ended) = oneshot::channel();
         let (shift, until) = (Arc::clone(shift), stop.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|e| no_thread(&e))?;
-        let thread = std::thread::Builder::new()
-            .name("pulse".to_owned())
-            .spawn(move || {
-                runtime.block_on(pulse(&shift, &until));
-                runtime.shutdown_timeout(LAST_REQUESTS_MAX);
-                // Nobody listens if the worker was dropped.
-                told.send(()).unwrap_or_default();
-            })
-            .map_err(|e| no_thread(&e))?;
+        let run = move || {
+            // Made and dropped here: no runtime may end inside another one.
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            let runtime = match runtime {
+                Ok(runtime) => runtime,
+                Err(e) => return built.send(Err(e)).unwrap_or_default(),
+            };
+            // The worker waits for this.
+            built.send(Ok(())).unwrap_or_default();
+            let _stop_all = OnPanic(&shift);
+            runtime.block_on(pulse(&shift, &until));
+            runtime.shutdown_timeout(LAST_REQUESTS_MAX);
+            // Nobody listens if the worker was dropped.
+            told.send(()).unwrap_or_default();
+        };
+        let thread = std::thread::Builder::new().name("pulse".to_owned());
+        let thread = thread.spawn(run).map_err(|e| no_thread(&e))?;
+        let built = is_built.recv().map_err(|e| no_thread(&e))?;
+        built.map_err(|e| no_thread(&e))?;
         Ok(Self {
             stop,
             ended: Some(ended),
@@ -59,11 +68,29 @@ impl Pulse {
     }
 
     /// Takes the worker off the list and ends the thread.
-    pub(crate) async fn end(mut self) {
+    ///
+    /// # Errors
+    /// The thread ended by itself, which it does by a fault only.
+    pub(crate) async fn end(mut self) -> Result<(), queue::Error> {
         self.stop.cancel();
-        if let Some(ended) = self.ended.take() {
-            // It is gone either way.
-            ended.await.unwrap_or_default();
+        match self.ended.take() {
+            Some(ended) => ended.await.map_err(|_| no_thread(&FAULT)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is said of a thread that met a fault.
+const FAULT: &str = "it met a fault in this program; please report it with the lines above";
+
+/// Without renewals there is no work: everything stops if the thread meets a fault.
+struct OnPanic<'a>(&'a Shift);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop.drain.cancel();
+            self.0.stop.now.cancel();
         }
     }
 }
@@ -78,7 +105,7 @@ impl Drop for Pulse {
     }
 }
 
-fn no_thread(error: &io::Error) -> queue::Error {
+fn no_thread(error: &dyn Display) -> queue::Error {
     queue::Error::Store(store::Error::Io {
         place: "the thread that renews leases".to_owned(),
         detail: error.to_string(),

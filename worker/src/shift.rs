@@ -15,6 +15,9 @@ use crate::{Place, Worker, check};
 /// Time between two signs of life of the threads that do the work.
 const SIGN_EVERY: Duration = Duration::from_secs(1);
 
+/// How long a look at this machine counts for others.
+const LOOK_COUNTS_FOR: Duration = Duration::from_secs(1);
+
 pub(crate) struct Shift {
     pub(crate) worker: Arc<Worker>,
     pub(crate) held: Held,
@@ -23,6 +26,7 @@ pub(crate) struct Shift {
     pub(crate) stop: Shutdown,
     /// Why the queue cannot be reached, as long as it cannot, by way.
     away: Mutex<BTreeMap<Way, String>>,
+    last_look: tokio::sync::Mutex<Option<(Stopwatch, Option<String>)>>,
     /// Since the last sign of life of the threads that do the work.
     sign: Mutex<Stopwatch>,
 }
@@ -56,6 +60,7 @@ impl Shift {
             held: Held::default(),
             stop,
             away: Mutex::default(),
+            last_look: tokio::sync::Mutex::default(),
             sign: Mutex::new(Stopwatch::start()),
         })
     }
@@ -126,8 +131,20 @@ impl Shift {
         }
     }
 
-    /// Returns what is wrong with this machine.
+    /// Returns what is wrong with this machine. Many who ask at once get one answer.
     pub(crate) async fn look(&self) -> Option<String> {
+        let mut last = self.last_look.lock().await;
+        if let Some((when, found)) = &*last
+            && when.elapsed() < LOOK_COUNTS_FOR
+        {
+            return found.clone();
+        }
+        let found = self.look_now().await;
+        *last = Some((Stopwatch::start(), found.clone()));
+        found
+    }
+
+    async fn look_now(&self) -> Option<String> {
         let settings = &self.worker.settings;
         let (scratch, name) = (settings.scratch.clone(), Arc::clone(&settings.name));
         let look = move || check::fault(scratch.as_deref(), &name);
@@ -138,7 +155,7 @@ impl Shift {
     /// Looks at the machine now and then. Goes on until dropped.
     pub(crate) async fn look_often(self: Arc<Self>) {
         loop {
-            let fault = self.look().await;
+            let fault = self.look_now().await;
             self.changed(self.health.looked(fault.as_deref()));
             tokio::time::sleep(self.worker.settings.check_every).await;
         }
