@@ -12,8 +12,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config_args::ConfigArgs;
 
 pub(crate) use cluster::{
-    By, CancelArgs, CapArgs, DrainArgs, ExportArgs, HowArgs, PauseArgs, ResumeArgs, Role,
-    SubmitArgs, SubmitCommand, SubmitEvalArgs, SubmitTrainArgs, SweepArgs, TokenCommand,
+    By, CancelArgs, CapArgs, DrainArgs, ExportArgs, HowArgs, PauseArgs, ResumeArgs, RetryArgs,
+    Role, SubmitArgs, SubmitCommand, SubmitEvalArgs, SubmitTrainArgs, SweepArgs, TokenCommand,
     TokenCreateArgs, TokenRevokeArgs, UsageArgs, WhyArgs, WorkersArgs, WorkersCommand,
 };
 pub(crate) use remote::RemoteArgs;
@@ -110,6 +110,8 @@ pub(crate) enum Command {
     Pause(PauseArgs),
     /// Go on with a run or a sweep of a cluster
     Resume(ResumeArgs),
+    /// Run cells of a sweep again that failed or were cancelled
+    Retry(RetryArgs),
     /// Fetch the folder of a run or a sweep from a cluster
     Export(ExportArgs),
     /// Show the workers of a cluster, or send one away
@@ -189,6 +191,9 @@ pub(crate) struct RunsArgs {
     /// Show at most so many runs of the cluster
     #[arg(long, value_name = "N", default_value_t = 50, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) last: u32,
+    /// Only the runs of this sweep of the cluster
+    #[arg(long, value_name = "SWEEP", conflicts_with = "dir")]
+    pub(crate) sweep: Option<String>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

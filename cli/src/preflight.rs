@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use skillopt_coordinator::prepare::Prepared;
 use skillopt_coordinator::sample::Sample;
 use skillopt_coordinator::train::Plan;
+use skillopt_core::job::Price;
 use skillopt_core::text;
 
 use crate::output::words::{amount, count, plural};
@@ -25,6 +26,8 @@ pub(crate) struct Preflight {
     target_calls: u64,
     optimizer_calls: u64,
     tokens: u64,
+    /// Of these the target's and the optimizer's.
+    tokens_by_role: [u64; 2],
 }
 
 impl Preflight {
@@ -62,7 +65,34 @@ impl Preflight {
             tokens: rollouts
                 .saturating_mul(per_item)
                 .saturating_add(asked.saturating_mul(per_ask)),
+            tokens_by_role: [
+                rollouts.saturating_mul(per_item),
+                asked.saturating_mul(per_ask),
+            ],
         }
+    }
+
+    /// Returns the most calls of the target and of the optimizer.
+    pub(crate) const fn calls(&self) -> [u64; 2] {
+        [self.target_calls, self.optimizer_calls]
+    }
+
+    /// Returns the guess at tokens.
+    pub(crate) const fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// Guesses what it costs in millionths of a dollar at the prices of the target's and of the
+    /// optimizer's model; `None` if one is unknown.
+    pub(crate) fn micro_usd(&self, prices: [Option<Price>; 2]) -> Option<u64> {
+        let [target, optimizer] = prices;
+        let (target, optimizer) = (target?, optimizer?);
+        let answered = self.target_calls.saturating_mul(ANSWER_TOKENS);
+        let asked = self.optimizer_calls.saturating_mul(STAGE_TOKENS / 2);
+        let [for_target, for_optimizer] = self.tokens_by_role;
+        let target = target.of(for_target.saturating_sub(answered), answered);
+        let optimizer = optimizer.of(for_optimizer.saturating_sub(asked), asked);
+        Some(target.saturating_add(optimizer))
     }
 
     /// Says it in one line.

@@ -41,9 +41,12 @@ pub(crate) struct SweepArgs {
     /// Write the results to this folder, once all cells have ended
     #[arg(long, value_name = "DIR", requires = "wait")]
     pub(crate) out: Option<PathBuf>,
+    /// Fetch the run folders of all cells too, below `cells` in that folder
+    #[arg(long, requires = "out")]
+    pub(crate) cells: bool,
     /// Check every cell and show the plan, but submit nothing
-    #[arg(long)]
-    pub(crate) plan: bool,
+    #[arg(long, alias = "plan")]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) how: HowArgs,
     #[command(flatten)]
@@ -175,6 +178,22 @@ pub(crate) struct ResumeArgs {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) caps: CapArgs,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  skillopt retry 3f9c1a\n  skillopt retry 3f9c1a gpt-5.5/searchqa/chat\n\n\
+    The other cells are left alone, and answers that are there are not asked for again."
+)]
+pub(crate) struct RetryArgs {
+    /// The sweep: its id, or a beginning that only one has
+    #[arg(value_name = "SWEEP")]
+    pub(crate) id: String,
+    /// Run these cells again [default: all that failed or were cancelled]
+    #[arg(value_name = "CELL")]
+    pub(crate) cells: Vec<String>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

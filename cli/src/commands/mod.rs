@@ -12,10 +12,12 @@ pub(crate) mod materialize;
 pub(crate) mod pause;
 pub(crate) mod replay;
 pub(crate) mod resume;
+pub(crate) mod retry;
 pub(crate) mod runs;
 pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod submit;
+pub(crate) mod sweep_results;
 pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod train;
@@ -57,6 +59,7 @@ pub(crate) fn run(command: &Command, out: &Out) -> Result<Exit, Failure> {
         Command::Cancel(args) => cancel::run(args, out),
         Command::Pause(args) => pause::run(args, out),
         Command::Resume(args) => resume::run(args, out),
+        Command::Retry(args) => retry::run(args, out),
         Command::Export(args) => export::run(args, out),
         Command::Workers(args) => workers::run(args, out),
         Command::Usage(args) => usage::run(args, out),

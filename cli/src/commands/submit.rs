@@ -6,6 +6,7 @@
 mod marker;
 mod order;
 mod send;
+mod sweep;
 mod wait;
 
 use std::path::Path;
@@ -87,12 +88,12 @@ fn submit_eval(args: &SubmitEvalArgs, out: &Out) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn submit_sweep(args: &SweepArgs, _: &Out) -> Result<Exit, Failure> {
+fn submit_sweep(args: &SweepArgs, out: &Out) -> Result<Exit, Failure> {
     let file = args.file.as_deref().unwrap_or(Path::new(""));
     if !file.exists() {
         return Err(no_sweep(file));
     }
-    Err(Failure::usage("this build cannot submit sweeps yet"))
+    sweep::run(args, file, out)
 }
 
 /// Says that a file is not there, and what was probably meant: `skillopt submit trian my.yaml`.

@@ -10,6 +10,7 @@ mod link;
 mod refusal;
 mod row;
 mod watch;
+mod watch_sweep;
 
 pub(crate) use address::Address;
 pub(crate) use away::Away;
@@ -18,6 +19,7 @@ pub(crate) use download::{Wanted, download};
 pub(crate) use link::{Patience, Remote};
 pub(crate) use row::{halt, run_json, run_state};
 pub(crate) use watch::{News, watch};
+pub(crate) use watch_sweep::watch_sweep;
 
 use skillopt_runtime::Shutdown;
 

@@ -16,9 +16,7 @@ use crate::remote::{self, Remote, run_json, run_state};
 const PAGE: u32 = 200;
 
 pub(super) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
-    let runs = remote::ask(&args.remote, out, async |remote| {
-        list(remote, args.last).await
-    })?;
+    let runs = remote::ask(&args.remote, out, async |remote| list(remote, args).await)?;
     if out.json {
         for run in &runs {
             let kind = if run.kind == "eval" {
@@ -91,14 +89,15 @@ fn row_of(run: &Run) -> Row {
 }
 
 /// Lists the newest runs, page by page.
-async fn list(remote: &Remote, last: u32) -> Result<Vec<Run>, Failure> {
-    let last = last as usize;
+async fn list(remote: &Remote, args: &RunsArgs) -> Result<Vec<Run>, Failure> {
+    let last = args.last as usize;
     let mut runs = Vec::new();
     let mut after = String::new();
     loop {
         let request = ListRunsRequest {
             after: after.clone(),
             page_size: PAGE.min(u32::try_from(last - runs.len()).unwrap_or(PAGE)),
+            sweep: args.sweep.clone().unwrap_or_default(),
             ..ListRunsRequest::default()
         };
         let page = remote

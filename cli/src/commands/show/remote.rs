@@ -11,6 +11,7 @@ use skillopt_queue::RunId;
 use super::show;
 use crate::advice::advice;
 use crate::args::ShowArgs;
+use crate::commands::sweep_results;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::found::{Found, Notice};
@@ -21,9 +22,26 @@ pub(super) fn run(args: &ShowArgs, out: &Out) -> Result<Exit, Failure> {
     let id = args.run.to_string_lossy().into_owned();
     let scratch = tempfile::tempdir()?;
     let found = remote::ask(&args.remote, out, async |remote| {
-        find(remote, &id, args.step, scratch.path()).await
+        // A sweep has an id of its own.
+        if let Some(sweep) = sweep_results::find(remote, &id).await? {
+            return Ok(Either::Sweep(Box::new(sweep)));
+        }
+        let run = find(remote, &id, args.step, scratch.path()).await?;
+        Ok(Either::Run(Box::new(run)))
     })?;
-    show(&found, args, out)
+    match found {
+        Either::Run(found) => show(&found, args, out),
+        Either::Sweep(sweep) => {
+            sweep_results::print(&sweep, out)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// What an id stands for.
+enum Either {
+    Run(Box<Found>),
+    Sweep(Box<sweep_results::Shown>),
 }
 
 /// Asks for a run, and for those files of its folder that are shown.

@@ -1,0 +1,128 @@
+//! Waits for a sweep: tells of each cell as it ends, then shows and writes the results.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use skillopt_coordinator::read_model::is_over;
+use skillopt_proto::v1::Sweep;
+use skillopt_runtime::Shutdown;
+
+use super::Order;
+use crate::commands::sweep_results::{self as results, Shown};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::process;
+use crate::remote::{self, Patience, Remote};
+
+/// Submits, follows the sweep to its end or to a pause, shows the results and writes them.
+///
+/// # Errors
+/// Nobody answers, a refusal, or the results cannot be written.
+pub(super) fn wait(order: &Order<'_>, out: &Out) -> Result<Exit, Failure> {
+    let shutdown = Shutdown::new();
+    let id = Arc::<OnceLock<String>>::default();
+    let stop = shutdown.clone();
+    let work = async {
+        let remote = Remote::new(&order.address, Patience::WHOLE_RUN, out);
+        let follow = async {
+            let (sweep, existed) = order.submit(&remote, out).await?;
+            drop(id.set(sweep.id.clone()));
+            follow(&remote, &sweep.id, existed, out).await?;
+            let shown = results::fetch(&remote, &sweep.id).await?;
+            if let Some(dir) = &order.args.out {
+                results::write(&shown, dir)?;
+                if order.args.cells {
+                    results::fetch_cells(&remote, &shown, dir, out).await?;
+                }
+            }
+            Ok(shown)
+        };
+        tokio::select! {
+            biased;
+            ended = follow => ended,
+            () = stop.drain.cancelled() => Err(left(id.get())),
+        }
+    };
+    let told = told(out, &id);
+    let shown = process::block_on(&shutdown, told, work)??;
+    results::print(&shown, out)?;
+    if let Some(dir) = &order.args.out {
+        out.chat(format!("results: {}", dir.join("sweep.json").display()));
+    }
+    Ok(exit(&shown))
+}
+
+/// Follows the sweep until all cells have ended, or it is paused.
+async fn follow(remote: &Remote, id: &str, existed: bool, out: &Out) -> Result<(), Failure> {
+    let mut told = BTreeSet::new();
+    // The first picture of a paused sweep may be older than its going on.
+    let mut pictures = u32::from(!existed);
+    remote::watch_sweep(remote, id, |sweep| {
+        pictures += 1;
+        tell(&sweep, &mut told, out);
+        !(sweep.state == "paused" && pictures > 1)
+    })
+    .await
+}
+
+/// Tells of cells that have ended since.
+fn tell(sweep: &Sweep, told: &mut BTreeSet<String>, out: &Out) {
+    for cell in &sweep.cells {
+        let Some(run) = &cell.run else { continue };
+        if !is_over(&run.state) || !told.insert(format!("{} {}", cell.name, run.id)) {
+            continue;
+        }
+        if out.json {
+            out.object("cell_ended", results::cell_json(cell));
+        } else {
+            let cause = match run.cause.lines().next() {
+                Some(cause) if !cause.is_empty() => format!(": {cause}"),
+                _ => String::new(),
+            };
+            out.chat(format!(
+                "{:>4}/{}  {}  {}{cause}",
+                told.len(),
+                sweep.cells.len(),
+                cell.name,
+                run.state
+            ));
+        }
+    }
+}
+
+/// All cells came to their end: 0; some wait for a person: 4; some were cancelled: 6; else 1.
+fn exit(shown: &Shown) -> Exit {
+    let counts = &shown.results.counts;
+    if counts.finished == counts.cells {
+        Exit::Done
+    } else if counts.paused > 0 || shown.state == "paused" {
+        Exit::Paused
+    } else if counts.failed == 0 && counts.cancelled > 0 {
+        Exit::Cancelled
+    } else {
+        Exit::Unexpected
+    }
+}
+
+/// The person has gone; the sweep has not.
+fn left(id: Option<&String>) -> Failure {
+    let failure = Failure::new(Exit::Interrupted, "interrupted");
+    match id {
+        Some(id) => failure.hint(format!(
+            "sweep {id} goes on in the cluster; look at it with `skillopt show {id}`, end it with \
+             `skillopt cancel {id}`"
+        )),
+        None => failure,
+    }
+}
+
+/// Says what Ctrl-C does.
+fn told(out: &Out, id: &Arc<OnceLock<String>>) -> impl Fn(u32) + Send + Sync + 'static {
+    let (out, id) = (out.clone(), Arc::clone(id));
+    move |count| {
+        if count == 1 && id.get().is_some() {
+            out.note("leaving; the sweep goes on in the cluster");
+        }
+    }
+}
