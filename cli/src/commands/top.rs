@@ -171,8 +171,13 @@ fn decode(text: &str) -> Result<Overview, Failure> {
 fn local(dir: &Path) -> Overview {
     let mut dirs = Vec::new();
     collect(dir, DEPTH_MAX, &mut dirs);
+    let mut unreadable = 0;
     let found = dirs.iter().filter_map(|dir| {
-        let found = Found::read(dir, None).ok()?;
+        // One damaged run must not hide the others.
+        let Ok(found) = Found::read(dir, None) else {
+            unreadable += 1;
+            return None;
+        };
         let run = &found.view.run;
         let state = match &found.notice {
             Some(notice) => notice.state.clone(),
@@ -208,17 +213,17 @@ fn local(dir: &Path) -> Overview {
         0 => "Nothing is going on.".to_owned(),
         running => format!("{} going on.", plural(running, "run")),
     };
-    let second = match n(1) {
-        0 => String::new(),
-        waiting => format!(
-            "{} for a person.",
-            if waiting == 1 {
-                "1 run waits".to_owned()
-            } else {
-                format!("{waiting} runs wait")
-            }
-        ),
-    };
+    let mut second = Vec::new();
+    match n(1) {
+        0 => {}
+        1 => second.push("1 run waits for a person.".to_owned()),
+        n => second.push(format!("{n} runs wait for a person.")),
+    }
+    if unreadable > 0 {
+        let runs = plural(unreadable, "run");
+        second.push(format!("{runs} cannot be read; `skillopt runs` says why."));
+    }
+    let second = second.join(" ");
     Overview {
         at_unix_ms: unix_ms(),
         headline: Headline { first, second },
@@ -314,6 +319,9 @@ async fn keys(
         }
         if is_new || seen.link.is_some() {
             source.say(&mut seen);
+            if is_held {
+                seen.link = Some("held by you".to_owned());
+            }
             terminal.draw(frame(source, &seen, terminal.size()?, look))?;
             is_new = false;
         }

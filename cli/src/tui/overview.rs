@@ -35,8 +35,7 @@ pub(crate) fn frame_overview(
     }
     if size.is_enough() {
         let room = rows.saturating_sub(lines.len() + 1);
-        lines.extend(sections(seen, room));
-        lines.truncate(rows - 1);
+        lines.extend(begun(sections(seen, room), room));
         lines.resize(rows - 1, Row::default());
         lines.push(Row::of(Role::Faint, ". hold · q leave"));
     } else {
@@ -79,6 +78,17 @@ fn figures(seen: &Overview) -> Row {
         .also(Role::Ink, &cost)
 }
 
+/// Returns the first rows, as many as there is room for, and says how many are missing.
+fn begun(mut rows: Vec<Row>, room: usize) -> Vec<Row> {
+    if rows.len() > room {
+        let shown = room.saturating_sub(1);
+        let more = count((rows.len() - shown) as u64);
+        rows.truncate(shown);
+        rows.push(Row::of(Role::Faint, &format!("… {more} more")));
+    }
+    rows
+}
+
 /// A part of the frame: its name, and its rows in full and in short.
 struct Section {
     name: &'static str,
@@ -98,14 +108,19 @@ fn sections(seen: &Overview, room: usize) -> Vec<Row> {
     let height = |rows: &[Row]| rows.len().max(1);
     let mut used: usize = all.iter().map(|section| height(&section.short)).sum();
     let mut parts = Vec::new();
-    for section in all {
-        let more = used - height(&section.short) + height(&section.full);
-        let rows = if more <= room {
-            used = more;
+    let count_all = all.len();
+    for (i, section) in all.into_iter().enumerate() {
+        let least = height(&section.short);
+        let free = room.saturating_sub(used) + least;
+        let rows = if height(&section.full) <= free {
             section.full
+        } else if i + 1 == count_all && free > least {
+            // The last one takes what is left.
+            begun(section.full, free)
         } else {
             section.short
         };
+        used = used - least + height(&rows);
         parts.push((section.name, rows));
     }
     let has_gaps = used + parts.len() <= room;
@@ -268,12 +283,12 @@ fn sweep_row(row: &SweepLine) -> Row {
 }
 
 fn run_row(row: &RunLine) -> Row {
-    let mut text = format!(
-        "{} {}/{}",
-        shown(&row.name, &row.run),
-        count(row.steps_done),
-        number(row.steps_total)
-    );
+    let mut text = shown(&row.name, &row.run).to_owned();
+    // An evaluation has no steps.
+    if row.steps_total.is_some() || row.steps_done > 0 {
+        let (done, total) = (count(row.steps_done), number(row.steps_total));
+        text.push_str(&format!(" {done}/{total}"));
+    }
     let is_stopped =
         row.state.starts_with("paused") || matches!(row.state.as_str(), "stopped" | "failed");
     if row.state != "running" {

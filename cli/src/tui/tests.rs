@@ -358,6 +358,29 @@ fn frames_of_the_cluster() {
 }
 
 #[test]
+fn what_has_no_room_is_counted() {
+    let mut all = overview();
+    all.workers.clear();
+    all.runs = (0..30)
+        .map(|i| RunLine {
+            name: format!("run-{i}"),
+            state: "running".to_owned(),
+            ..RunLine::default()
+        })
+        .collect();
+    all.slots = None;
+    let text = screen(
+        frame_overview(&all, "runs", None, SIZES[1], PLAIN),
+        SIZES[1],
+    );
+    assert_eq!(text.matches("run-").count(), 25, "{text}");
+    assert!(text.contains("… 5 more"), "{text}");
+    let at = size(200, 40);
+    let text = screen(frame_overview(&all, "runs", None, at, PLAIN), at);
+    assert_eq!(text.matches("run-").count(), 30, "{text}");
+}
+
+#[test]
 fn a_small_terminal_shows_three_lines() {
     for at in [size(59, 40), size(100, 15), size(10, 2), size(1, 1)] {
         for (_, seen) in states() {

@@ -53,11 +53,13 @@ pub(super) async fn follow(
     let mut is_new = true;
     loop {
         if looked.elapsed() >= source.pause() && !screen.is_held {
+            let before = screen.view.steps.len();
             let next = source.look(&mut screen);
             match shutdown.drain.run_until_cancelled(next).await {
                 Some(seen) => seen?,
                 None => return Ok(Exit::Interrupted),
             }
+            stay(&mut screen, before, about);
             looked = Stopwatch::start();
             is_new = true;
         }
@@ -89,6 +91,13 @@ pub(super) async fn follow(
             () = shutdown.drain.cancelled() => return Ok(Exit::Interrupted),
             () = tokio::time::sleep(TICK) => {}
         }
+    }
+}
+
+/// Keeps the person's step selected when new ones come; who looks at the latest sees the new one.
+fn stay(screen: &mut Screen, before: usize, about: Option<About>) {
+    if screen.selected > 0 || about.is_some() {
+        screen.selected += screen.view.steps.len().saturating_sub(before);
     }
 }
 
@@ -231,6 +240,16 @@ mod tests {
         let mut screen = screen(3, false);
         for (key, want) in [('k', 0), ('j', 1), ('j', 2), ('j', 2), ('k', 1), ('x', 1)] {
             assert_eq!(press(&mut screen, Key::Char(key), None), Wish::Nothing);
+            assert_eq!(screen.selected, want);
+        }
+    }
+
+    #[test]
+    fn new_steps_do_not_move_the_one_that_is_looked_at() {
+        for (selected, about, want) in [(0, None, 0), (1, None, 3), (0, Some(About::Diff), 2)] {
+            let mut screen = screen(5, false);
+            screen.selected = selected;
+            stay(&mut screen, 3, about);
             assert_eq!(screen.selected, want);
         }
     }

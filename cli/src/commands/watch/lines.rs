@@ -18,7 +18,7 @@ use crate::tui::Screen;
 struct Told {
     run: Option<RunRow>,
     steps: usize,
-    link: Option<String>,
+    is_away: bool,
 }
 
 /// Tells what happens until the run is over, or waits for a person.
@@ -63,11 +63,14 @@ pub(super) fn tell_all(screen: &Screen, out: &Out) {
 impl Told {
     fn tell(&mut self, screen: &Screen, out: &Out) {
         let run = &screen.view.run;
-        if screen.link != self.link {
-            self.link.clone_from(&screen.link);
-            if let Some(link) = &screen.link {
-                out.chat(link);
-            }
+        if screen.link.is_some() != self.is_away {
+            self.is_away = screen.link.is_some();
+            out.chat(
+                screen
+                    .link
+                    .as_deref()
+                    .unwrap_or("The coordinator answers again."),
+            );
         }
         let before = self.run.replace(run.clone());
         if out.json {
