@@ -74,6 +74,7 @@ macro_rules! conformance {
             a_waiting_worker_is_woken drain_ends_the_wait an_expired_lease_returns_the_job
             renewal_keeps_a_lease a_zombie_is_refused the_first_result_wins
             a_job_that_costs_too_many_workers_dies retries_wait_and_are_counted
+            a_postponed_job_waits_and_counts_nothing
             a_job_handed_back_is_untouched giving_up_tells_the_run a_dead_job_can_be_revived
             a_delayed_job_waits_for_its_time;
             runs:

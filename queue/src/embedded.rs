@@ -254,6 +254,12 @@ impl Queue for EmbeddedQueue {
             .step(|state, now, fx| state.retry(now, ticket, delay, cause, fx))?)
     }
 
+    async fn postpone(&self, ticket: Ticket, delay: Duration, cause: &str) -> Result<(), Error> {
+        Ok(self
+            .shared
+            .step(|state, now, fx| state.postpone(now, ticket, delay, cause, fx))?)
+    }
+
     async fn hand_back(&self, tickets: &[Ticket]) -> Result<usize, Error> {
         Ok(self.shared.step(|state, now, fx| {
             tickets

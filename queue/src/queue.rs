@@ -97,6 +97,16 @@ pub trait Queue: Send + Sync + 'static {
     /// [`Refused::StaleFence`] as in [`Queue::complete`].
     async fn retry(&self, ticket: Ticket, delay: Duration, cause: &str) -> Result<(), Error>;
 
+    /// Returns the job after `delay` as if it had not been handed out, for it could not be tried:
+    /// what its call needs is not to be had now. Counts neither a delivery nor a retry; an
+    /// implementation that cannot tell them apart counts a retry.
+    ///
+    /// # Errors
+    /// [`Refused::StaleFence`] as in [`Queue::complete`].
+    async fn postpone(&self, ticket: Ticket, delay: Duration, cause: &str) -> Result<(), Error> {
+        self.retry(ticket, delay, cause).await
+    }
+
     /// Returns jobs untouched, e.g. while draining: nothing is counted against them. Stale tickets
     /// are skipped. Returns how many went back.
     ///

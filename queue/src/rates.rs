@@ -52,6 +52,8 @@ pub enum Go {
     NotBefore {
         /// When to ask again.
         at: Timestamp,
+        /// How long that is from now: clocks of workers differ.
+        wait: Duration,
         /// What holds it up.
         why: Hold,
     },
@@ -103,6 +105,9 @@ pub struct Account {
     pub throttled: u64,
     /// Other failures of the last ten minutes.
     pub failed: u64,
+    /// How long nothing has been answered, from the first trouble on, in milliseconds; 0 without
+    /// trouble.
+    pub stuck_for_ms: u64,
     /// No call before this time, in milliseconds since 1970-01-01 UTC; 0 if it is free.
     pub paused_until_ms: u64,
 }

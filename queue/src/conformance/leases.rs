@@ -232,6 +232,23 @@ pub async fn retries_wait_and_are_counted(rig: &Rig) {
     );
 }
 
+/// A job that could not be tried is as new after its wait, however often.
+pub async fn a_postponed_job_waits_and_counts_nothing(rig: &Rig) {
+    let _notices = rig.submit([job("a")]).await;
+    for _ in 0..5 {
+        let leased = rig.lease_one().await;
+        assert_eq!((leased.deliveries, leased.retries), (1, 0));
+        let wait = Duration::from_secs(5);
+        let postponed = rig.queue.postpone(leased.ticket, wait, "no money").await;
+        assert_eq!(postponed, Ok(()));
+        let again = rig.queue.postpone(leased.ticket, wait, "no money").await;
+        assert!(again.is_err(), "the lease is gone");
+        rig.clock.advance(wait - MS);
+        assert_eq!(rig.queue.stats().await.expect("stats").delayed, 1);
+        rig.clock.advance(MS);
+    }
+}
+
 /// A job handed back is the next one again.
 pub async fn a_job_handed_back_is_untouched(rig: &Rig) {
     let _notices = rig.submit([job("a"), job("b")]).await;

@@ -54,8 +54,9 @@ impl RatesRig {
 
     async fn held_up(&self, call: &str, expected: Hold) -> Timestamp {
         match self.ask(call).await {
-            Go::NotBefore { at, why } => {
+            Go::NotBefore { at, wait, why } => {
                 assert_eq!(why, expected);
+                assert_eq!(self.clock.now().plus(wait), at);
                 assert!(at > self.clock.now(), "a time that is over is no answer");
                 at
             }
@@ -360,7 +361,7 @@ pub async fn failures_open_the_circuit_and_one_probe_closes_it(rig: &RatesRig) {
         assert_eq!(rig.ask(&format!("d{i}")).await, Go::Now);
     }
     let account = rig.account().await.expect("it was in trouble");
-    assert_eq!(account.failed, 32);
+    assert_eq!((account.failed, account.stuck_for_ms), (32, 0));
 }
 
 /// After a while the account is as free as any.
@@ -369,6 +370,9 @@ pub async fn trouble_is_forgotten(rig: &RatesRig) {
     rig.report("c", Outcome::Failed).await;
     let account = rig.account().await.expect("it is in trouble");
     assert_eq!((account.throttled, account.failed), (1, 1));
+    rig.clock.advance(MINUTE);
+    let account = rig.account().await.expect("it is in trouble");
+    assert_eq!(account.stuck_for_ms, 60_000, "nothing was answered since");
     rig.clock.advance(MINUTE * 20);
     assert_eq!(rig.account().await, None);
 }

@@ -139,19 +139,32 @@ impl Balance {
             return Room::Never("dollars of a model without a price");
         }
         let (spent, held) = (self.spent, self.reserved);
-        let limits: [(_, _, fn(Amount) -> u64); 3] = [
-            ("requests", self.caps.requests, |a| a.requests),
-            ("tokens", self.caps.tokens, |a| a.tokens()),
-            ("dollars", self.caps.micro_usd, |a| a.micro_usd),
+        let most = asked.most;
+        let limits = [
+            (
+                "requests",
+                self.caps.requests,
+                [most.requests, spent.requests, held.requests],
+            ),
+            (
+                "tokens",
+                self.caps.tokens,
+                [most.tokens(), spent.tokens(), held.tokens()],
+            ),
+            (
+                "dollars",
+                self.caps.micro_usd,
+                [most.micro_usd, spent.micro_usd, held.micro_usd],
+            ),
         ];
         let mut room = Room::Now;
-        for (what, cap, of) in limits {
+        for (what, cap, [most, spent, held]) in limits {
             let Some(cap) = cap else { continue };
-            let least = of(spent).saturating_add(of(asked.most));
+            let least = spent.saturating_add(most);
             if least > cap {
                 return Room::Never(what);
             }
-            if least.saturating_add(of(held)) > cap {
+            if least.saturating_add(held) > cap {
                 room = Room::Later;
             }
         }

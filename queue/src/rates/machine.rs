@@ -39,6 +39,8 @@ pub(super) struct Machine {
     failing_since: Timestamp,
     /// Pauses of the open circuit; 0 if it is closed.
     opened: u32,
+    /// First trouble since the last answer.
+    stuck_since: Option<Timestamp>,
     /// Requests and tokens.
     minute: Window<60_000>,
     /// Throttled and failed calls.
@@ -136,7 +138,10 @@ impl Machine {
     }
 
     fn held_up(&mut self, now: Timestamp, ask: &Ask) -> Option<Go> {
-        let hold = |at, why| Some(Go::NotBefore { at, why });
+        let hold = |at: Timestamp, why| {
+            let wait = at.since(now);
+            Some(Go::NotBefore { at, wait, why })
+        };
         if now < self.paused_until {
             return hold(self.paused_until, Hold::Paused);
         }
@@ -204,6 +209,7 @@ impl Machine {
         self.share *= 1.0 - WEIGHT;
         self.seen += 1;
         self.pauses = 0;
+        self.stuck_since = None;
         self.failures = 0;
         self.opened = 0;
         if let Some(allowed) = &mut self.allowed {
@@ -223,6 +229,7 @@ impl Machine {
         in_flight: usize,
     ) {
         self.trouble.add(now, 1, 0);
+        self.stuck_since.get_or_insert(now);
         self.share += (1.0 - self.share) * WEIGHT;
         self.seen += 1;
         self.failures = 0;
@@ -256,18 +263,17 @@ impl Machine {
 
     fn failed(&mut self, now: Timestamp) {
         self.trouble.add(now, 0, 1);
+        self.stuck_since.get_or_insert(now);
         if self.failures == 0 {
             self.failing_since = now;
         }
         self.failures = self.failures.saturating_add(1);
         let is_down =
             self.failures >= BREAKER_FAILURES && now.since(self.failing_since) >= BREAKER_SPAN;
-        if self.opened > 0 || is_down {
-            if now >= self.paused_until {
-                let pause = step(BREAKER_PAUSES, self.opened);
-                self.opened = self.opened.saturating_add(1);
-                self.paused_until = now.plus(pause);
-            }
+        if (self.opened > 0 || is_down) && now >= self.paused_until {
+            let pause = step(BREAKER_PAUSES, self.opened);
+            self.opened = self.opened.saturating_add(1);
+            self.paused_until = now.plus(pause);
         }
     }
 
@@ -279,6 +285,7 @@ impl Machine {
         }
         if self.allowed.is_none() && self.trouble.sums(now) == (0, 0) {
             (self.share, self.seen) = (0.0, 0);
+            self.stuck_since = None;
         }
     }
 
@@ -301,6 +308,7 @@ impl Machine {
             tokens,
             throttled,
             failed,
+            stuck_for_ms: self.stuck_since.map_or(0, |since| ms(now.since(since))),
             paused_until_ms: if is_paused {
                 self.paused_until.as_ms()
             } else {

@@ -173,6 +173,13 @@ impl Queue for RedisQueue {
         Ok(())
     }
 
+    async fn postpone(&self, ticket: Ticket, delay: Duration, cause: &str) -> Result<(), Error> {
+        let cause = cause[..cause.floor_char_boundary(EVIDENCE_BYTES_MAX)].to_owned();
+        let delay = to_ms(delay);
+        self.end(ticket, End::Postpone { delay, cause }).await?;
+        Ok(())
+    }
+
     async fn hand_back(&self, tickets: &[Ticket]) -> Result<usize, Error> {
         let backs = tickets
             .iter()

@@ -124,6 +124,23 @@ impl<W: Clone + PartialEq> State<W> {
         Ok(())
     }
 
+    pub(crate) fn postpone(
+        &mut self,
+        now: Timestamp,
+        ticket: Ticket,
+        delay: Duration,
+        cause: &str,
+        fx: &mut Effects<W>,
+    ) -> Result<(), Refused> {
+        let worker = self.release(ticket)?;
+        if let Some(entry) = self.jobs.get_mut(&ticket.key) {
+            entry.deliveries = entry.deliveries.saturating_sub(1);
+            entry.note(now, worker, cause);
+        }
+        self.put(now, ticket.key, now.plus(delay), true, fx);
+        Ok(())
+    }
+
     pub(crate) fn hand_back(
         &mut self,
         now: Timestamp,

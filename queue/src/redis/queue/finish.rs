@@ -29,6 +29,10 @@ pub(super) enum End {
         delay: u64,
         cause: String,
     },
+    Postpone {
+        delay: u64,
+        cause: String,
+    },
     HandBack,
     GiveUp(Failure),
 }
@@ -107,7 +111,7 @@ impl Item {
     fn bytes(&self) -> usize {
         match &self.end {
             End::Complete(entry) => entry.len(),
-            End::Retry { cause, .. } => cause.len(),
+            End::Retry { cause, .. } | End::Postpone { cause, .. } => cause.len(),
             End::HandBack => 0,
             End::GiveUp(failure) => failure.cause.len() + failure.detail.len(),
         }
@@ -117,13 +121,16 @@ impl Item {
         let kind = match &self.end {
             End::Complete(_) => "C",
             End::Retry { .. } => "R",
+            End::Postpone { .. } => "P",
             End::HandBack => "H",
             End::GiveUp(_) => "G",
         };
         cmd.arg(kind).arg(self.key.0.as_bytes()).arg(self.fence);
         match &self.end {
             End::Complete(entry) => cmd.arg(entry),
-            End::Retry { delay, cause } => cmd.arg(delay).arg(cause),
+            End::Retry { delay, cause } | End::Postpone { delay, cause } => {
+                cmd.arg(delay).arg(cause)
+            }
             End::HandBack => cmd,
             End::GiveUp(failure) => cmd.arg(&failure.cause).arg(&failure.detail[..]),
         };

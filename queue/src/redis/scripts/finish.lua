@@ -6,6 +6,7 @@
 -- ARGV[8]     ends; then for each: kind, key, fence, and
 --               C  the result: it is stored unless there is one, and the job ends
 --               R  wait in ms, cause: another try
+--               P  wait in ms, cause: later, as if it had not been handed out
 --               H  handed back untouched
 --               G  cause, detail: dead
 -- Answer: one character each: `1` done (C: it is the first result), `0` done, but the key had a
@@ -22,7 +23,7 @@ if memo then
 end
 tick()
 
-local sizes = { C = 1, R = 2, H = 0, G = 2 }
+local sizes = { C = 1, R = 2, P = 2, H = 0, G = 2 }
 local keys, at = {}, 9
 for i = 1, tonumber(ARGV[8]) do
   keys[i] = ARGV[at + 1]
@@ -54,12 +55,16 @@ for i = 1, #keys do
     if kind == 'H' then
       make_ready(key, r)
     else
-      local cause = ARGV[at + (kind == 'R' and 4 or 3)]
+      local cause = ARGV[at + (kind == 'G' and 3 or 4)]
       note(key, r.worker, cause)
       if kind == 'G' then
         bury(key, r, cause, ARGV[at + 4])
       else
-        r.re = math.min(r.re + 1, 65535)
+        if kind == 'R' then
+          r.re = math.min(r.re + 1, 65535)
+        else
+          r.de = math.max(r.de - 1, 0)
+        end
         local wait = tonumber(ARGV[at + 3])
         if wait > 0 and r.ws ~= '' then delay(key, r, now + wait, 'b') else make_ready(key, r) end
       end
