@@ -9,6 +9,7 @@ pub mod desk;
 mod driver;
 pub mod error;
 pub mod facts;
+pub mod folder;
 pub mod gather;
 pub mod normal;
 pub mod observed;

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skillopt_coordinator::read_model::{count, is_over};
+use skillopt_coordinator::sweep::folder;
 use skillopt_coordinator::sweep::observed::Observed;
 use skillopt_coordinator::sweep::results::Results;
 use skillopt_coordinator::sweep::table as tables;
@@ -176,21 +177,11 @@ fn paid(observed: &Observed) -> Vec<String> {
 /// # Errors
 /// The file system refuses.
 pub(crate) fn write(shown: &Shown, dir: &Path) -> Result<(), Failure> {
-    let pretty = |value: Result<Value, serde_json::Error>| -> Result<Vec<u8>, Failure> {
-        let text = value.and_then(|value| serde_json::to_string_pretty(&value));
-        let text = text.map_err(|e| Failure::new(Exit::Unexpected, e))?;
-        Ok((text + "\n").into_bytes())
-    };
     let words = words(&shown.results, None).join("\n") + "\n";
-    for (name, bytes) in [
-        ("sweep.json", pretty(serde_json::to_value(&shown.results))?),
-        ("sweep.csv", tables::csv(&shown.results).into_bytes()),
-        ("sweep.txt", words.into_bytes()),
-        (
-            "timings.json",
-            pretty(serde_json::to_value(&shown.observed))?,
-        ),
-    ] {
+    let mut files = folder::files(&shown.results, &shown.observed)
+        .map_err(|e| Failure::new(Exit::Unexpected, e))?;
+    files.push(("sweep.txt", words.into_bytes()));
+    for (name, bytes) in files {
         files::write_atomic(&dir.join(name), &bytes)?;
     }
     Ok(())

@@ -19,7 +19,7 @@ use crate::read_model::is_over;
 /// Time between two looks.
 const BEAT: Duration = Duration::from_millis(500);
 /// How long a lease lasts without being renewed: several looks, and the submission of many runs.
-const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(15);
 /// Sweeps that are looked at in one look.
 const OPEN_MAX: usize = 1_000;
 /// Runs of one sweep that are submitted in one look.
@@ -258,11 +258,18 @@ impl Sweeps {
             if cell.over || !is_over(&now.state) {
                 continue;
             }
-            if super::facts::is_finished(&now.state)
-                && let Some(ended) = self.gather.ended(run).await?
-            {
-                cell.best = Some(ended.best);
-                cell.initial = Some(self.gather.inputs(cell.bundle).await?.initial);
+            if super::facts::is_finished(&now.state) {
+                match self.gather.ended(run).await? {
+                    Some(ended) => {
+                        cell.best = Some(ended.best);
+                        cell.initial = Some(self.gather.inputs(cell.bundle).await?.initial);
+                    }
+                    None => {
+                        cell.refused = Some(format!(
+                            "run `{run}` has ended, but its log has not; run the cell again"
+                        ));
+                    }
+                }
             }
             cell.over = true;
         }

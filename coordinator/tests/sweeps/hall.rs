@@ -101,7 +101,7 @@ struct Inner {
 }
 
 pub(crate) struct Hall {
-    pub(crate) sweeps: Sweeps,
+    pub(crate) sweeps: Arc<Sweeps>,
     pub(crate) board: Arc<dyn Board>,
     stage: Arc<Stage>,
     data: tempfile::TempDir,
@@ -178,6 +178,7 @@ impl Hall {
         let board: Arc<dyn Board> = Arc::new(MemoryBoard::new(clock));
         let runs: Arc<dyn Runs> = Arc::clone(&stage) as Arc<dyn Runs>;
         let sweeps = Sweeps::new(Arc::clone(&board), store, Arc::new(NoLedger), runs);
+        let sweeps = Arc::new(sweeps);
         Self {
             sweeps,
             board,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod hall;
+mod wire;
 
 use std::collections::BTreeMap;
 

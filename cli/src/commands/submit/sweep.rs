@@ -20,10 +20,16 @@ use crate::output::words::amount;
 use crate::remote::{self, Address, Remote};
 use skillopt_coordinator::folder::RunFolder;
 
+/// The priority that runs have unless asked for otherwise.
+const NORMAL: u32 = 4;
 /// Bytes of an upload that is worth a word.
 const TOLD_BYTES: u64 = 1 << 20;
 
 pub(super) fn run(args: &SweepArgs, file: &Path, out: &Out) -> Result<Exit, Failure> {
+    if args.how.priority != NORMAL {
+        return Err(Failure::usage("a sweep has no priority of its own")
+            .hint("give it another share with `--weight`"));
+    }
     // Before the work of reading the cells.
     let address = if args.dry_run {
         None
