@@ -61,9 +61,6 @@ pub const fn limits() -> Limits {
 /// `in one:` in front it makes a single test, for rigs that are costly to share between tests.
 #[macro_export]
 macro_rules! conformance {
-    ($make:path) => {
-        $crate::conformance!(@list each $make);
-    };
     (in one: $make:path) => {
         $crate::conformance!(@list one $make);
     };
@@ -103,6 +100,9 @@ macro_rules! conformance {
     };
     (@ $make:path, $($groups:tt)*) => {
         $crate::conformance!(@ each $make, $($groups)*;);
+    };
+    ($make:path) => {
+        $crate::conformance!(@list each $make);
     };
 }
 

@@ -55,6 +55,8 @@ pub struct Options {
     pub objects: Option<String>,
     /// A server that cannot be reached for this long is an error.
     pub unreachable_max: Duration,
+    /// Jobs of which nothing was heard for this long are asked after.
+    pub ask_after: Duration,
     /// Certificates to trust instead of the system's; `?ca=` in the address counts more.
     pub ca: Option<PathBuf>,
     /// Tells the time instead of the server, in tests.
@@ -69,6 +71,7 @@ impl Default for Options {
             keep: Some(Duration::from_secs(30 * 24 * 3600)),
             objects: None,
             unreachable_max: Duration::from_secs(30),
+            ask_after: Duration::from_secs(5),
             ca: None,
             clock: None,
         }

@@ -14,16 +14,15 @@ use crate::redis::reply;
 use crate::redis::scripts::CHECK;
 use crate::store::Error;
 
-/// How often it is looked.
-const EVERY: Duration = Duration::from_secs(2);
-/// Jobs of which nothing was heard for this long are asked after.
-const SILENCE: Duration = Duration::from_secs(5);
+/// Shortest time between two looks.
+const EVERY_MIN: Duration = Duration::from_millis(50);
 
 /// Asks until the queue is dropped.
 pub(super) async fn run(core: Arc<Core>) {
+    let silence = core.link.options().ask_after;
     loop {
-        sleep(EVERY).await;
-        let silent = core.waiting.silent(SILENCE);
+        sleep((silence / 2).max(EVERY_MIN)).await;
+        let silent = core.waiting.silent(silence);
         for chunk in silent.chunks(KEYS_MAX) {
             // If the server cannot be asked now, it is asked again soon.
             if ask(&core, chunk).await.is_err() {

@@ -1,4 +1,10 @@
-//! Prints the figures of [`skillopt_queue::bench`]: `queue_bench [JOBS] [DIR]`.
+//! Measures a queue.
+//!
+//! `queue_bench [JOBS] [DIR]` prints the figures of [`skillopt_queue::bench`], the queue in this
+//! process. `queue_bench --redis URL [JOBS]` measures the queue on a server: this process submits
+//! and gathers, two others work; the last line is JSON.
+
+mod redis_bench;
 
 use std::path::PathBuf;
 
@@ -6,12 +12,15 @@ use skillopt_queue::MemoryStore;
 use skillopt_queue::bench::{self, Plan, Report};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.first().is_some_and(|arg| arg == "--redis") {
+        return redis_bench::main(&args[1..]);
+    }
     let mut plan = Plan::default();
-    if let Some(jobs) = args.next() {
+    if let Some(jobs) = args.first() {
         plan.jobs = jobs.parse()?;
     }
-    let dir = args.next().map_or_else(std::env::temp_dir, PathBuf::from);
+    let dir = args.get(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
