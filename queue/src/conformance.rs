@@ -7,6 +7,7 @@
 pub mod boards;
 pub mod leases;
 pub mod ledgers;
+pub mod machine;
 pub mod rates;
 pub mod runs;
 pub mod server;
