@@ -103,6 +103,10 @@ impl Queue for Handle {
         self.shared.queue.retry(ticket, delay, cause).await
     }
 
+    async fn postpone(&self, ticket: Ticket, delay: Duration, cause: &str) -> Result<(), Error> {
+        self.shared.queue.postpone(ticket, delay, cause).await
+    }
+
     async fn hand_back(&self, tickets: &[Ticket]) -> Result<usize, Error> {
         self.shared.queue.hand_back(tickets).await
     }

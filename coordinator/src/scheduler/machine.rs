@@ -59,7 +59,7 @@ pub struct Machine<W> {
     waits: usize,
     pools: Pools,
     /// Released jobs that the queue should hasten.
-    hasten: Vec<Key>,
+    hasten: BTreeSet<Key>,
     /// The last released job that was looked at for its age.
     looked_at: u64,
     next_batch: u64,
@@ -93,7 +93,7 @@ impl<W: Clone> Machine<W> {
             waiting: 0,
             waits: 0,
             pools: Pools::new(limits),
-            hasten: Vec::new(),
+            hasten: BTreeSet::new(),
             looked_at: 0,
             next_batch: 1,
             turn: 0,
@@ -207,7 +207,7 @@ impl<W: Clone> Machine<W> {
             Place::Out(out) => {
                 if level > out.priority {
                     out.priority = level;
-                    self.hasten.push(key);
+                    self.hasten.insert(key);
                 }
             }
         }

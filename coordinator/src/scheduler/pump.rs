@@ -40,26 +40,53 @@ struct Read {
 
 /// What came of a call to the queue.
 enum Called {
-    Submitted(Batch, Result<Notices, Error>),
-    Withdrawn,
+    Submitted {
+        batch: u64,
+        notices: Notices,
+        rest: Option<Order>,
+    },
+    Refused(Order, Error),
+    Done,
+}
+
+/// Jobs that are to be submitted.
+struct Order {
+    batch: Batch,
+    /// How many at a time: fewer after the queue had no room for as many.
+    at_once: usize,
+    /// Tries that have failed.
+    failures: u32,
 }
 
 struct Pump {
     shared: Arc<Shared>,
     reads: FuturesUnordered<BoxFuture<'static, Read>>,
     call: Option<BoxFuture<'static, Called>>,
+    /// What could not be submitted yet; nothing else is released meanwhile.
+    rest: Option<Order>,
+}
+
+/// Closes the scheduler when the pump ends, however it does: without it nobody would be told.
+struct Closing(Arc<Shared>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// Runs until the scheduler is closed.
 ///
 /// # Cancel safety
-/// Dropping it leaves jobs in the queue, and runs without word of them.
+/// Dropping it closes the scheduler.
 pub(super) async fn run(shared: Arc<Shared>) {
     let closed = shared.closed.clone();
+    let _closing = Closing(Arc::clone(&shared));
     let pump = Pump {
         shared,
         reads: FuturesUnordered::new(),
         call: None,
+        rest: None,
     };
     closed.run_until_cancelled(pump.run()).await;
 }
@@ -69,7 +96,7 @@ impl Pump {
         let shared = Arc::clone(&self.shared);
         loop {
             if self.call.is_none() {
-                self.call = next_call(&shared);
+                self.call = self.next_call();
             }
             let call = async {
                 match &mut self.call {
@@ -88,14 +115,54 @@ impl Pump {
         }
     }
 
+    /// Returns what the queue is to be asked next. Withdrawals come first: what they name has been
+    /// submitted, or is not going to be.
+    fn next_call(&mut self) -> Option<BoxFuture<'static, Called>> {
+        let shared = Arc::clone(&self.shared);
+        let now = shared.clock.now();
+        let mut inner = self.shared.lock();
+        if !inner.withdrawals.is_empty() {
+            let withdrawals = std::mem::take(&mut inner.withdrawals);
+            return Some(withdraw(shared, withdrawals).boxed());
+        }
+        let order = self.rest.take().unwrap_or_else(|| {
+            let batch = inner.machine.fill(now);
+            Order {
+                at_once: batch.jobs.len(),
+                batch,
+                failures: 0,
+            }
+        });
+        (!order.batch.jobs.is_empty()).then(|| submit(shared, order).boxed())
+    }
+
     fn called(&mut self, called: Called) {
         match called {
-            Called::Submitted(batch, Ok(notices)) => self.watch(batch.number, notices, 0),
-            Called::Submitted(batch, Err(error)) => {
-                let keys = batch.jobs.iter().map(|job| job.key).collect();
-                fail(&self.shared, batch.number, keys, &error.to_string());
+            Called::Submitted {
+                batch,
+                notices,
+                rest,
+            } => {
+                self.watch(batch, notices, 0);
+                self.rest = rest;
             }
-            Called::Withdrawn => {}
+            Called::Refused(order, error) => self.refused(order, &error),
+            Called::Done => {}
+        }
+    }
+
+    fn refused(&mut self, mut order: Order, error: &Error) {
+        if matches!(error, Error::QueueFull { .. }) {
+            // It empties as long as anybody works: no reason to give up.
+            order.at_once = order.at_once.div_ceil(2);
+            order.failures = 1;
+            self.rest = Some(order);
+        } else if may_pass(error) && order.failures + 1 < RETRY.attempts {
+            order.failures += 1;
+            self.rest = Some(order);
+        } else {
+            let keys = order.batch.jobs.iter().map(|job| job.key).collect();
+            fail(&self.shared, order.batch.number, keys, &error.to_string());
         }
     }
 
@@ -155,33 +222,39 @@ impl Pump {
     }
 }
 
-/// Returns what the queue is to be asked next: withdrawals first, so that a job that was withdrawn
-/// and asked for again is submitted again.
-fn next_call(shared: &Arc<Shared>) -> Option<BoxFuture<'static, Called>> {
-    let now = shared.clock.now();
-    let mut inner = shared.lock();
-    if !inner.withdrawals.is_empty() {
-        let withdrawals = std::mem::take(&mut inner.withdrawals);
-        return Some(withdraw(Arc::clone(shared), withdrawals).boxed());
+async fn submit(shared: Arc<Shared>, mut order: Order) -> Called {
+    if let Some(wait) = RETRY
+        .wait(order.failures, None, 0.5)
+        .filter(|_| order.failures > 0)
+    {
+        tokio::time::sleep(wait).await;
+        // What was withdrawn meanwhile is not to come into the queue.
+        let machine = &shared.lock().machine;
+        order.batch.jobs.retain(|job| machine.is_released(&job.key));
+        if order.batch.jobs.is_empty() {
+            return Called::Done;
+        }
     }
-    let batch = inner.machine.fill(now);
-    (!batch.jobs.is_empty()).then(|| submit(Arc::clone(shared), batch).boxed())
-}
-
-async fn submit(shared: Arc<Shared>, batch: Batch) -> Called {
-    let mut failures = 0;
-    loop {
-        let error = match shared.queue.submit(batch.jobs.clone()).await {
-            Ok(notices) => return Called::Submitted(batch, Ok(notices)),
-            Err(error) => error,
-        };
-        // A full queue empties as long as anybody works; its other owners are no reason to give up.
-        let is_full = matches!(error, Error::QueueFull { .. });
-        failures = if is_full { 1 } else { failures + 1 };
-        let wait = RETRY.wait(failures, None, 0.5);
-        match wait.filter(|_| is_full || may_pass(&error)) {
-            Some(wait) => tokio::time::sleep(wait).await,
-            None => return Called::Submitted(batch, Err(error)),
+    let rest = order
+        .batch
+        .jobs
+        .split_off(order.batch.jobs.len().min(order.at_once.max(1)));
+    match shared.queue.submit(order.batch.jobs.clone()).await {
+        Ok(notices) => Called::Submitted {
+            batch: order.batch.number,
+            notices,
+            rest: (!rest.is_empty()).then(|| Order {
+                batch: Batch {
+                    number: order.batch.number,
+                    jobs: rest,
+                },
+                failures: 0,
+                ..order
+            }),
+        },
+        Err(error) => {
+            order.batch.jobs.extend(rest);
+            Called::Refused(order, error)
         }
     }
 }
@@ -192,7 +265,7 @@ async fn withdraw(shared: Arc<Shared>, withdrawals: Vec<Withdrawal>) -> Called {
         // Whoever asked may have gone.
         drop(done.send(answer));
     }
-    Called::Withdrawn
+    Called::Done
 }
 
 async fn withdraw_jobs(shared: &Shared, mut jobs: Vec<(RunId, Key)>) -> Result<Withdrawn, Error> {
@@ -227,7 +300,7 @@ async fn withdraw_jobs(shared: &Shared, mut jobs: Vec<(RunId, Key)>) -> Result<W
 const fn may_pass(error: &Error) -> bool {
     matches!(
         error,
-        Error::QueueFull { .. } | Error::Store(store::Error::Io { .. } | store::Error::Busy { .. })
+        Error::Store(store::Error::Io { .. } | store::Error::Busy { .. })
     )
 }
 

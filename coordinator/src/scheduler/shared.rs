@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use skillopt_core::job::Key;
 use skillopt_queue::notice::Mailbox;
 use skillopt_queue::queue::{Error, Withdrawn};
-use skillopt_queue::{Clock, Queue, RunId, Store, Timestamp, store};
+use skillopt_queue::{Clock, Ended, Queue, RunId, Store, Timestamp, store};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -70,13 +70,30 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes nothing more, and tells whoever waits.
+    pub(super) fn close(&self) {
+        let told = self.step(|inner, _| {
+            self.closed.cancel();
+            inner.withdrawals.clear();
+            inner.machine.abandon()
+        });
+        for (mailbox, key) in told {
+            mailbox.put(key, Ended::Cancelled);
+        }
+    }
+
     /// Withdraws jobs from the queue, after all that was released before.
     pub(super) async fn withdraw(&self, jobs: Vec<(RunId, Key)>) -> Result<Withdrawn, Error> {
         if jobs.is_empty() {
             return Ok(Withdrawn::default());
         }
         let (done, answer) = oneshot::channel();
-        self.step(|inner, _| inner.withdrawals.push(Withdrawal { jobs, done }));
+        self.step(|inner, _| {
+            // Under the lock, so that nothing is added that nobody fetches any more.
+            if !self.closed.is_cancelled() {
+                inner.withdrawals.push(Withdrawal { jobs, done });
+            }
+        });
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use skillopt_core::job::Key;
 use skillopt_queue::queue::{Error, JobState};
-use skillopt_queue::{Clock, Ended, Queue, RunId, Store};
+use skillopt_queue::{Clock, Queue, RunId, Store};
 use tokio::task::JoinSet;
 
 use super::handle::Handle;
@@ -106,19 +106,11 @@ impl Scheduler {
     /// cancelled, and cannot submit any more; jobs that are in the queue stay there for whoever
     /// takes the runs over.
     pub async fn close(&self) {
-        let told = self.shared.step(|inner, _| {
-            self.shared.closed.cancel();
-            inner.machine.abandon()
-        });
-        for (mailbox, key) in told {
-            mailbox.put(key, Ended::Cancelled);
-        }
+        self.shared.close();
         let mut tasks = {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *tasks)
         };
         while tasks.join_next().await.is_some() {}
-        // Nobody carries these out any more: whoever waits for one hears that it is closed.
-        self.shared.lock().withdrawals.clear();
     }
 }

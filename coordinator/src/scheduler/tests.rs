@@ -22,13 +22,14 @@ struct World {
 }
 
 fn world(limits: Limits) -> World {
+    world_with(limits, queue::Limits::default())
+}
+
+fn world_with(limits: Limits, of_queue: queue::Limits) -> World {
     let store = MemoryStore::new();
     let clock = Arc::new(TestClock::new());
-    let queue: Arc<dyn Queue> = Arc::new(EmbeddedQueue::new(
-        store.clone(),
-        clock.clone(),
-        queue::Limits::default(),
-    ));
+    let queue: Arc<dyn Queue> =
+        Arc::new(EmbeddedQueue::new(store.clone(), clock.clone(), of_queue));
     let store: Arc<dyn Store> = Arc::new(store);
     let scheduler = Scheduler::start(queue.clone(), store.clone(), clock, limits);
     World {
@@ -221,6 +222,57 @@ async fn a_closed_scheduler_tells_everybody_and_leaves_the_queue_alone() {
     assert_eq!(all(&mut notices).await.len(), 20);
     assert!(!leased[0].cancelled.is_cancelled());
     assert!(handle.submit(jobs("a", 20..21)).await.is_err());
+    let withdrawn = within(handle.cancel(&RunId::new("a"), Which::All)).await;
+    assert_eq!(withdrawn.unwrap().removed, 0);
+}
+
+#[tokio::test]
+async fn a_queue_that_is_smaller_than_the_window_is_filled_as_it_empties() {
+    let of_queue = queue::Limits {
+        jobs_max: 3,
+        ..queue::Limits::default()
+    };
+    let world = world_with(small(), of_queue);
+    let handle = handle(&world, "a");
+    let mut notices = handle.submit(jobs("a", 0..20)).await.unwrap();
+    let work = async {
+        let mut done = 0;
+        while done < 20 {
+            let leased = world.lease(2).await;
+            done += leased.len();
+            world.complete(leased).await;
+        }
+    };
+    let (ends, ()) = tokio::join!(all(&mut notices), work);
+    assert_eq!(ends.len(), 20);
+    within(world.scheduler.close()).await;
+}
+
+#[tokio::test]
+async fn what_no_longer_waits_does_not_come_into_a_full_queue() {
+    let of_queue = queue::Limits {
+        jobs_max: 1,
+        ..queue::Limits::default()
+    };
+    let world = world_with(small(), of_queue);
+    let handle = handle(&world, "a");
+    let mut notices = handle.submit(jobs("a", 0..3)).await.unwrap();
+    let leased = world.lease(1).await;
+    let withdrawn = within(handle.cancel(&RunId::new("a"), Which::All)).await;
+    assert!(withdrawn.is_ok());
+    assert_eq!(all(&mut notices).await.len(), 3);
+    world.complete(leased).await;
+    let emptied = async {
+        loop {
+            let stats = world.queue.stats().await.unwrap();
+            if stats.queued + stats.leased == 0 {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    within(emptied).await;
+    within(world.scheduler.close()).await;
 }
 
 #[tokio::test]

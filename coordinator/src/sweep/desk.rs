@@ -152,7 +152,6 @@ impl Sweeps {
         wish: Wish,
         caps: Caps,
     ) -> Result<Sweep, Error> {
-        self.check_caps(caller, id, caps).await?;
         let sweep = self
             .change(caller, id, |sweep| {
                 if sweep.ended_ms > 0 {
@@ -189,23 +188,6 @@ impl Sweeps {
                 .await?;
         }
         Ok(sweep)
-    }
-
-    /// Refuses a cap that could not be kept.
-    async fn check_caps(&self, caller: &Caller, id: &str, caps: Caps) -> Result<(), Error> {
-        if caps.is_none() {
-            return Ok(());
-        }
-        let mut sweep = self.get(caller, id).await?;
-        // Whether each call is reserved first is settled when a run begins or goes on.
-        if sweep.caps.is_none() && self.state(&sweep).await?.0 == "running" {
-            return Err(Error::Precondition(format!(
-                "sweep `{}` is running without a cap; pause it first, then give the cap when you resume it",
-                sweep.id
-            )));
-        }
-        sweep.caps.micro_usd = caps.micro_usd;
-        self.check_prices(&sweep).await
     }
 
     /// Changes a sweep; of two changes at once, one looks again.

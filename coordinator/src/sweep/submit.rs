@@ -160,7 +160,7 @@ impl Sweeps {
     }
 
     /// A cap in dollars can only be kept if every price is known.
-    pub(super) async fn check_prices(&self, sweep: &Sweep) -> Result<(), Error> {
+    async fn check_prices(&self, sweep: &Sweep) -> Result<(), Error> {
         if sweep.caps.micro_usd.is_none() {
             return Ok(());
         }

@@ -10,6 +10,8 @@ use crate::scheduler::{Hold, Line};
 /// From this many failures in ten minutes on, a paused account counts as down.
 const DOWN_FAILURES: u64 = 5;
 
+/// What helps against a rate.
+const OTHER_QUOTA: &str = "a higher quota, or another account";
 /// Longest cause that is shown, in bytes.
 const CAUSE_BYTES_MAX: usize = 160;
 
@@ -76,7 +78,7 @@ pub(super) fn of_job(facts: &Facts, job: &JobFacts) -> Option<Reason> {
         return None;
     }
     let reason = of_run(facts, &job.run);
-    let reason = reason.or_else(|| of_place(&job.place));
+    let reason = reason.or_else(|| of_place(facts, &job.place));
     let reason = reason.or_else(|| around(facts, &job.run, &job.lane));
     Some(reason.unwrap_or_else(|| {
         Reason::new(
@@ -115,7 +117,7 @@ fn of_run(facts: &Facts, run: &RunId) -> Option<Reason> {
     }
 }
 
-fn of_place(place: &Place) -> Option<Reason> {
+fn of_place(facts: &Facts, place: &Place) -> Option<Reason> {
     match place {
         Place::Dead { tries, cause } => Some(Reason::new(
             Code::SetAside,
@@ -126,6 +128,9 @@ fn of_place(place: &Place) -> Option<Reason> {
             until,
             cause: Some(cause),
         } => {
+            if let Some(reason) = of_held(facts, cause) {
+                return Some(reason.until(*until));
+            }
             let words = format!("is tried again after: {}", brief(cause));
             let help = "nothing, unless the cause stays";
             Some(Reason::new(Code::RetryBackoff, words, help).until(*until))
@@ -149,6 +154,18 @@ fn of_place(place: &Place) -> Option<Reason> {
         )),
         Place::Queued { .. } => None,
     }
+}
+
+/// Returns why a job was put off before its call was made; a worker says so beginning with
+/// "`ACCOUNT` is not called now".
+fn of_held(facts: &Facts, cause: &str) -> Option<Reason> {
+    let (name, why) = cause.strip_prefix('`')?.split_once("` is not called now")?;
+    let account = facts.accounts.iter().find(|account| account.name == name);
+    let reason = account.and_then(|account| of_account(facts.now, account));
+    Some(reason.unwrap_or_else(|| {
+        let words = format!("account `{name}`{}", brief(why));
+        Reason::new(Code::RateLimited, words, OTHER_QUOTA)
+    }))
 }
 
 /// Returns what stands in the way of a lane's jobs outside of the scheduler.
@@ -199,11 +216,7 @@ fn of_account(now: Timestamp, account: &Account) -> Option<Reason> {
         return None;
     };
     let words = format!("account `{name}`: {what}");
-    let reason = Reason::new(
-        Code::RateLimited,
-        words,
-        "a higher quota, or another account",
-    );
+    let reason = Reason::new(Code::RateLimited, words, OTHER_QUOTA);
     Some(if is_paused {
         reason.until(until)
     } else {

@@ -152,6 +152,19 @@ fn each_reason_has_its_words() {
             (Code::LeaseExpired, "worker `w-1` stopped answering"),
         ],
     );
+    let held = Place::Delayed {
+        until: Timestamp::from_ms(1_005_000),
+        cause: Some("`azure` is not called now: calls at once".into()),
+    };
+    check(
+        facts(),
+        own,
+        held,
+        [
+            (Code::Barrier, "5 earlier jobs of run a are out"),
+            (Code::RateLimited, "account `azure`: calls at once"),
+        ],
+    );
     let down = Account {
         failed: 9,
         paused_until_ms: 1_030_000,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use skillopt_core::job::Key;
+
 use super::job::{Entry, LineId, Place};
 use super::pools::Pool;
 use super::{Lineup, Machine};
@@ -59,6 +61,13 @@ impl<W: Clone> Machine<W> {
     #[must_use]
     pub fn released(&self) -> usize {
         self.out.len()
+    }
+
+    /// Returns whether a job is in the queue, or on its way there.
+    #[must_use]
+    pub fn is_released(&self, key: &Key) -> bool {
+        let entry = self.jobs.get(key);
+        entry.is_some_and(|entry| matches!(entry.place, Place::Out(_)))
     }
 
     /// The line that a waiting job is counted for: the first that can be served, else the first.

@@ -39,12 +39,16 @@ impl<W: Clone> Machine<W> {
     pub fn fill(&mut self, now: Timestamp) -> Batch {
         let number = self.next_batch;
         let mut jobs = Vec::new();
-        let hasten = std::mem::take(&mut self.hasten);
-        jobs.extend(hasten.into_iter().filter_map(|key| self.hastened(key)));
         for pool in self.pools.with_lines(number) {
             self.fill_pool(now, pool, number, &mut jobs);
         }
-        self.hasten_old(now, number, &mut jobs);
+        self.hasten_old(now, number);
+        let hasten = std::mem::take(&mut self.hasten);
+        jobs.extend(
+            hasten
+                .into_iter()
+                .filter_map(|key| self.hastened(key, number)),
+        );
         if !jobs.is_empty() {
             self.next_batch += 1;
         }
@@ -162,7 +166,7 @@ impl<W: Clone> Machine<W> {
     }
 
     /// Hastens a few of the jobs that were overtaken in the queue for too long.
-    fn hasten_old(&mut self, now: Timestamp, number: u64, jobs: &mut Vec<Enqueue>) {
+    fn hasten_old(&mut self, now: Timestamp, number: u64) {
         let is_old = |key: &Key| match self.jobs.get(key).map(|entry| &entry.place) {
             Some(Place::Out(out)) => now.since(out.at) >= self.limits.age_max,
             _ => false,
@@ -187,20 +191,20 @@ impl<W: Clone> Machine<W> {
                 pool.pay(true);
                 pool.last[usize::from(Priority::FIRST.level())] = number;
                 out.priority = Priority::FIRST;
-                jobs.extend(self.hastened(key));
+                self.hasten.insert(key);
             }
         }
     }
 
-    /// Returns a released job as the queue should have it now.
-    fn hastened(&self, key: Key) -> Option<Enqueue> {
+    /// Returns a job that was released before batch `number`, as the queue should have it now.
+    fn hastened(&self, key: Key, number: u64) -> Option<Enqueue> {
         let entry = self.jobs.get(&key)?;
         let Place::Out(out) = &entry.place else {
             return None;
         };
         let mut job = entry.job.clone();
         (job.run, job.priority) = (out.submitted_as.clone(), out.priority);
-        Some(job)
+        (out.batch != number).then_some(job)
     }
 }
 
