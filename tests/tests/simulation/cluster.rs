@@ -55,6 +55,8 @@ pub(crate) struct Cluster {
     pub(crate) next_reservation: u64,
     /// What was settled after its reservation had been given back.
     pub(crate) late: u64,
+    /// Which coordinator has withdrawn which job from the queue.
+    pub(crate) withdrawn: BTreeSet<(usize, Key)>,
     /// What happened, how often.
     pub(crate) tally: Tally,
 }
@@ -123,6 +125,7 @@ impl Cluster {
             next_submission: 0,
             next_reservation: 0,
             late: 0,
+            withdrawn: BTreeSet::new(),
             tally: Tally::new(),
             dice,
         };

@@ -158,6 +158,7 @@ impl Cluster {
         match this.calls.pop_front() {
             Some(Call::Withdraw(jobs)) => {
                 for (run, key) in jobs {
+                    self.withdrawn.insert((coordinator, key));
                     self.queue.cancel(now, &run, &[key]);
                 }
             }
@@ -217,6 +218,12 @@ impl Cluster {
             );
         }
         let now = self.now();
+        if told == Told::Cancelled {
+            // Its own withdrawals are no news to a loop, whatever it has asked for since.
+            let others = self.withdrawn.iter().filter(|(by, _)| *by != coordinator);
+            let is_known = others.map(|(_, other)| *other).any(|other| other == key);
+            assert!(is_known, "a job was withdrawn that nobody has withdrawn");
+        }
         let this = &mut self.coordinators[coordinator];
         let Some(lap) = this.loops.get_mut(&run).filter(|it| it.number == lap) else {
             panic!("a loop that is gone was told");
