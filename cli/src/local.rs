@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use skillopt_config::{Predictions as Kept, RunConfig, Scope};
+use skillopt_config::RunConfig;
 use skillopt_coordinator::Halt;
-use skillopt_coordinator::folder::{Claim, Predictions, RunFolder};
+use skillopt_coordinator::folder::{Claim, RunFolder};
 use skillopt_coordinator::log::Log;
-use skillopt_coordinator::prepare::Prepared;
+use skillopt_coordinator::prepare::{Prepared, predictions};
 use skillopt_coordinator::session::{Common, Session, Source};
 use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::{Ending, train};
@@ -54,10 +54,9 @@ impl Local {
     /// The folder belongs to another run or process, or the place cannot be written.
     pub(crate) fn open(config: &RunConfig, prepared: &Prepared) -> Result<Self, Failure> {
         let folder = RunFolder::new(&config.out_root);
-        let run = prepared.common.run.as_str();
         let (rollout, chat) = (prepared.common.rollout_limits, prepared.common.chat_limits);
         let longest = rollout.call_timeout_ms.max(chat.call_timeout_ms);
-        let claim = || folder.claim(run, &prepared.facts, difference);
+        let claim = || prepared.claim(&folder);
         // A store that another process has is known before the folder is touched; the folder's own
         // store goes with the right to the folder.
         let (claim, store) = if config.store.is_empty() {
@@ -66,7 +65,7 @@ impl Local {
             let store = open(Path::new(&config.store))?;
             (claim()?, store)
         };
-        let scope = scope(&folder, config, prepared)?;
+        let scope = prepared.scope(config, &folder)?;
         let clock = Arc::new(SystemClock::new());
         let queue: Arc<dyn Queue> =
             Arc::new(EmbeddedQueue::new(store.clone(), clock, Limits::default()));
@@ -267,57 +266,4 @@ pub(crate) async fn run_training(
     told?;
     timed?;
     Ok(ending)
-}
-
-/// Returns who may share the run's answers.
-pub(crate) fn scope(
-    folder: &RunFolder,
-    config: &RunConfig,
-    prepared: &Prepared,
-) -> Result<String, files::FileError> {
-    match config.scope {
-        Scope::Fresh => folder.fresh_scope(prepared.common.run.as_str()),
-        Scope::Shared | Scope::Run => Ok(prepared.common.scope.clone()),
-    }
-}
-
-/// Says in words how two configurations of one folder differ.
-pub(crate) fn difference(
-    known: &serde_json::Map<String, serde_json::Value>,
-    new: &serde_json::Map<String, serde_json::Value>,
-) -> Option<String> {
-    let differences = skillopt_config::differs(known, new);
-    let words: Vec<String> = differences
-        .iter()
-        .take(3)
-        .map(|(key, old, new)| {
-            let known = skillopt_config::KEYS
-                .iter()
-                .find(|known| known.name == *key);
-            let path = known.map_or(key.as_str(), |known| known.path);
-            format!("`{path}` is {old} there, {new} here")
-        })
-        .collect();
-    (!words.is_empty()).then(|| words.join("; "))
-}
-
-pub(crate) fn predictions(kept: Kept) -> fn(&str) -> Predictions {
-    const fn all(_: &str) -> Predictions {
-        Predictions::Write
-    }
-    fn train_only(stage: &str) -> Predictions {
-        if stage.ends_with("/rollout") {
-            Predictions::Write
-        } else {
-            Predictions::Skip
-        }
-    }
-    const fn none(_: &str) -> Predictions {
-        Predictions::Skip
-    }
-    match kept {
-        Kept::All => all,
-        Kept::Train => train_only,
-        Kept::None => none,
-    }
 }

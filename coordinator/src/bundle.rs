@@ -9,18 +9,22 @@ mod code;
 mod root;
 mod suite;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use skillopt_benchmarks::splits::Generated;
 use skillopt_config::RunConfig;
 use skillopt_core::Hash;
 use skillopt_core::skill::Folder;
+use skillopt_queue::ledger::Caps;
 use skillopt_queue::{Store, store};
 
 use self::root::Root;
 use self::suite::Suite;
 use crate::evaluate::Evaluation;
+use crate::payers;
 use crate::prepare::{self, PrepareError, Prepared};
 
 pub use suite::Suites;
@@ -71,6 +75,27 @@ pub struct Unpacked {
     pub what: What,
     /// Keeps the suite where other runs find it.
     _suite: Arc<Suite>,
+}
+
+impl Unpacked {
+    /// Puts the run into another folder than the submitter named.
+    pub fn put_at(&mut self, root: &Path) {
+        let old = Path::new(&self.config.out_root);
+        let place = |(path, bytes): &(PathBuf, Arc<[u8]>)| {
+            let below = path.strip_prefix(old).unwrap_or(path);
+            (root.join(below), Arc::clone(bytes))
+        };
+        if let Some(split) = &mut self.prepared.plan.generated {
+            *split = Generated::from_files(split.files().iter().map(place).collect());
+        }
+        self.config.out_root = root.display().to_string();
+    }
+
+    /// Returns whether the run shares answers with no other.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.config.scope == skillopt_config::Scope::Fresh
+    }
 }
 
 /// Why a bundle cannot be used.
@@ -163,13 +188,32 @@ fn run_of(
     }
 }
 
-/// Returns the blobs that a bundle names, and what it is for. Reads the root alone.
+/// What a bundle says of itself.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// The blobs that it names.
+    pub blobs: Vec<Hash>,
+    /// What it is for.
+    pub what: What,
+    /// Most that its configuration lets the run use.
+    pub caps: Caps,
+    /// Whether the price of each model is known.
+    pub is_priced: bool,
+}
+
+/// Reads the root of a bundle alone.
 ///
 /// # Errors
 /// See [`UnpackError`].
-pub async fn contents(store: &dyn Store, root: Hash) -> Result<(Vec<Hash>, What), UnpackError> {
+pub async fn contents(store: &dyn Store, root: Hash) -> Result<Contents, UnpackError> {
     let root = root::read(store, root).await?;
-    Ok((vec![root.suite, root.initial], root.what))
+    let config = root.config()?;
+    Ok(Contents {
+        blobs: vec![root.suite, root.initial],
+        caps: payers::caps(&config),
+        is_priced: root.payers.unpriced().is_none(),
+        what: root.what,
+    })
 }
 
 /// Reads a bundle. `skill` takes the place of its first skill: then it is an evaluation of this
@@ -188,8 +232,7 @@ pub async fn unpack(
     let initial = store.blobs(&[root.initial]).await?.pop().flatten();
     let initial = initial.ok_or(UnpackError::Missing(root.initial))?;
     let initial = read_skill(&initial)?;
-    let mut config = RunConfig::from_wire(&root.config, "bundle")
-        .map_err(|e| UnpackError::Damaged(e.to_string()))?;
+    let mut config = root.config()?;
     let inputs = suite.inputs(&root, initial, &config.out_root)?;
     let prepared = run_of(&config, inputs.clone(), &root.what)?;
     let ours = prepared.common.run.as_str();

@@ -17,6 +17,7 @@ pub mod progress;
 pub mod read_model;
 pub mod sample;
 pub mod scheduler;
+pub mod service;
 pub mod session;
 pub mod sweep;
 pub mod timings;

@@ -14,7 +14,9 @@ use skillopt_core::skill::Folder;
 use skillopt_core::stages::prompts;
 use skillopt_core::{Hash, capability};
 use skillopt_queue::{Lane, RunId};
+use skillopt_runtime::files::FileError;
 
+use crate::folder::{Claim, ClaimError, Predictions, RunFolder};
 use crate::inputs::{self, InputError};
 use crate::payers::{PayError, Payers};
 use crate::sample::Samples;
@@ -76,6 +78,67 @@ pub struct Prepared {
     pub blobs: Vec<Bytes>,
     /// What people call the benchmark.
     pub title: String,
+}
+
+impl Prepared {
+    /// Takes the run's folder.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    pub fn claim(&self, folder: &RunFolder) -> Result<Claim, ClaimError> {
+        folder.claim(self.common.run.as_str(), &self.facts, difference)
+    }
+
+    /// Returns who may share the run's answers.
+    ///
+    /// # Errors
+    /// The mark of a run that shares with nobody cannot be read or written.
+    pub fn scope(&self, config: &RunConfig, folder: &RunFolder) -> Result<String, FileError> {
+        match config.scope {
+            Scope::Fresh => folder.fresh_scope(self.common.run.as_str()),
+            Scope::Shared | Scope::Run => Ok(self.common.scope.clone()),
+        }
+    }
+}
+
+/// Says in words how two configurations of one folder differ.
+fn difference(known: &Map<String, Value>, new: &Map<String, Value>) -> Option<String> {
+    let differences = skillopt_config::differs(known, new);
+    let words: Vec<String> = differences
+        .iter()
+        .take(3)
+        .map(|(key, old, new)| {
+            let known = skillopt_config::KEYS
+                .iter()
+                .find(|known| known.name == *key);
+            let path = known.map_or(key.as_str(), |known| known.path);
+            format!("`{path}` is {old} there, {new} here")
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// Returns which stages write a folder for each item.
+#[must_use]
+pub fn predictions(kept: skillopt_config::Predictions) -> fn(&str) -> Predictions {
+    const fn all(_: &str) -> Predictions {
+        Predictions::Write
+    }
+    fn train_only(stage: &str) -> Predictions {
+        if stage.ends_with("/rollout") {
+            Predictions::Write
+        } else {
+            Predictions::Skip
+        }
+    }
+    const fn none(_: &str) -> Predictions {
+        Predictions::Skip
+    }
+    match kept {
+        skillopt_config::Predictions::All => all,
+        skillopt_config::Predictions::Train => train_only,
+        skillopt_config::Predictions::None => none,
+    }
 }
 
 /// What a run reads of files: all that is needed beside its configuration.

@@ -63,6 +63,21 @@ pub trait Store: Send + Sync + 'static {
     /// If the store cannot be read.
     async fn events(&self, run: &RunId, from: u64, max: usize) -> Result<Vec<Bytes>, Error>;
 
+    /// Returns the hashes of those blobs that are not there, in order. An implementation that can
+    /// tell without reading them should.
+    ///
+    /// # Errors
+    /// As [`Store::blobs`].
+    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, Error> {
+        let mut missing = Vec::new();
+        for hash in hashes {
+            if self.blobs(std::slice::from_ref(hash)).await?.iter().any(Option::is_none) {
+                missing.push(*hash);
+            }
+        }
+        Ok(missing)
+    }
+
     /// Stores one blob, see [`Store::put_blobs`].
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use skillopt_coordinator::Halt;
 use skillopt_coordinator::events::Event;
 use skillopt_coordinator::folder::{PRIVATE, RunFolder};
 use skillopt_coordinator::log::{self, Log};
-use skillopt_coordinator::prepare::{Prepared, prepare};
+use skillopt_coordinator::prepare::{Prepared, predictions, prepare};
 use skillopt_coordinator::progress::Watcher;
 use skillopt_coordinator::session::{Common, Session, Source};
 use skillopt_coordinator::timings::Timings;
@@ -24,7 +24,6 @@ use crate::config_args::resolve;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::found::Found;
-use crate::local;
 use crate::output::words::plural;
 use crate::output::{Out, Tone};
 use crate::process;
@@ -102,9 +101,9 @@ fn again(
         Source::Store,
         store,
         folder.clone(),
-        local::predictions(config.predictions),
+        predictions(config.predictions),
         Common {
-            scope: local::scope(&found.folder, config, prepared)?,
+            scope: prepared.scope(config, &found.folder)?,
             ..prepared.common.clone()
         },
         shutdown.clone(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use skillopt_config::Wire;
+use skillopt_config::{RunConfig, Wire};
 use skillopt_core::Hash;
 use skillopt_queue::Store;
 
@@ -28,6 +28,14 @@ pub(super) struct Root {
     pub(super) payers: Payers,
     /// Name of the run as the submitter worked it out.
     pub(super) run: String,
+}
+
+impl Root {
+    /// Reads the configuration.
+    pub(super) fn config(&self) -> Result<RunConfig, UnpackError> {
+        RunConfig::from_wire(&self.config, "bundle")
+            .map_err(|e| UnpackError::Damaged(e.to_string()))
+    }
 }
 
 /// Read before the rest, which another version may write otherwise.

@@ -16,7 +16,6 @@ use crate::args::{CapArgs, HowArgs, RemoteArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::found::text_file;
-use crate::local::difference;
 use crate::output::Out;
 use crate::place::{Placed, place};
 use crate::remote::Address;
@@ -98,9 +97,7 @@ impl Order {
     /// # Errors
     /// It holds another run, or another process works in it.
     pub(super) fn claim(&self) -> Result<Claim, Failure> {
-        let prepared = &self.placed.prepared;
-        let run = prepared.common.run.as_str();
-        Ok(self.folder().claim(run, &prepared.facts, difference)?)
+        Ok(self.placed.prepared.claim(&self.folder())?)
     }
 
     /// Reads a JSON file of the run's folder.

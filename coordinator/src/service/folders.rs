@@ -1,0 +1,290 @@
+//! Run folders on this coordinator's disk: projections that may be lost at any time, and are made
+//! again from stored answers.
+
+mod answered;
+mod quiet;
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+use skillopt_queue::{RunId, Store};
+use skillopt_runtime::Shutdown;
+use skillopt_runtime::clock::unix_ms;
+use skillopt_runtime::files::{self, FileError};
+
+use self::answered::Answered;
+use self::quiet::Quiet;
+use super::course::{Place, course};
+use super::error::Error;
+use super::parts::Parts;
+use super::record::{RunRecord, State};
+use crate::bundle::{self, Suites, Unpacked};
+use crate::folder::RunFolder;
+use crate::halt::Halt;
+use crate::log;
+use crate::payers::Payers;
+use crate::progress::{Progress, Watcher};
+use crate::session::Source;
+
+/// Folders of runs that nobody works on any more which are kept.
+const KEPT_MAX: usize = 64;
+
+/// The folders.
+pub struct Folders {
+    root: PathBuf,
+    parts: Parts,
+    suites: Arc<Suites>,
+    /// One turn for each folder: it is made by one at a time.
+    turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// Whole folders, the oldest first.
+    whole: Mutex<VecDeque<String>>,
+    exports: AtomicU64,
+}
+
+/// A store that was made for one download; gone when dropped.
+pub struct Export {
+    root: PathBuf,
+}
+
+impl Export {
+    /// Returns the file.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        RunFolder::new(&self.root).store()
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        // A folder that is left is cleared at the next start.
+        drop(std::fs::remove_dir_all(&self.root));
+    }
+}
+
+impl Folders {
+    /// Takes `root` for run folders. What is left there of an earlier process is removed.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn open(root: &Path, parts: Parts, suites: Arc<Suites>) -> Result<Self, FileError> {
+        for part in ["runs", "exports"] {
+            let path = root.join(part);
+            match std::fs::remove_dir_all(&path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(FileError::new("clear", path, e));
+                }
+                _ => files::create_dir_all(&path)?,
+            }
+        }
+        Ok(Self {
+            root: root.to_owned(),
+            parts,
+            suites,
+            turns: Mutex::default(),
+            whole: Mutex::default(),
+            exports: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns where answers and logs are.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.parts.store
+    }
+
+    /// Returns the folder of a run, whether it is there or not.
+    #[must_use]
+    pub fn of(&self, id: &str) -> RunFolder {
+        RunFolder::new(self.root.join("runs").join(id))
+    }
+
+    /// Reads a run's bundle.
+    ///
+    /// # Errors
+    /// See [`bundle::UnpackError`].
+    pub async fn unpack(&self, run: &RunRecord) -> Result<Unpacked, bundle::UnpackError> {
+        let store = self.parts.store.as_ref();
+        let mut unpacked = bundle::unpack(store, run.bundle, run.skill, &self.suites).await?;
+        let root = self.of(&run.id).root().to_owned();
+        unpacked.put_at(&root);
+        Ok(unpacked)
+    }
+
+    /// Returns the right to make a folder.
+    pub async fn turn(&self, id: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry(id.to_owned()).or_default())
+        };
+        turn.lock_owned().await
+    }
+
+    /// Writes the marks of a run into its folder, so that it shares answers with the runs that it
+    /// should.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn begin(&self, folder: &RunFolder, run: &RunRecord, is_fresh: bool) -> Result<(), Halt> {
+        if is_fresh {
+            // The mark must be the same on every coordinator.
+            let path = folder.private().join("fresh");
+            files::create_dir_all(&folder.private())?;
+            files::write_atomic(&path, run.id.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Notes that the folder of a run is whole; the oldest ones go.
+    pub fn keep(&self, id: &str) {
+        let gone = {
+            let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+            whole.retain(|known| known != id);
+            whole.push_back(id.to_owned());
+            (whole.len() > KEPT_MAX)
+                .then(|| whole.pop_front())
+                .flatten()
+        };
+        if let Some(gone) = gone {
+            self.remove(&gone);
+        }
+    }
+
+    fn is_whole(&self, id: &str) -> bool {
+        let whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        whole.iter().any(|known| known == id) && self.of(id).private().exists()
+    }
+
+    /// Removes the folder of a run.
+    pub fn remove(&self, id: &str) {
+        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        whole.retain(|known| known != id);
+        // What is left is made anew, or cleared at the next start.
+        drop(std::fs::remove_dir_all(self.of(id).root()));
+    }
+
+    /// Sees to it that the folder of a run shows all that its stored answers give. Nobody may be at
+    /// work on it here.
+    ///
+    /// # Errors
+    /// The bundle or the answers cannot be read.
+    pub async fn restore(&self, run: &RunRecord) -> Result<(), Error> {
+        let _turn = self.turn(&run.id).await;
+        if run.state.is_over() && self.is_whole(&run.id) {
+            return Ok(());
+        }
+        self.remove(&run.id);
+        let unpacked = self.unpack(run).await?;
+        let folder = self.of(&run.id);
+        let quiet = Arc::new(Quiet(Arc::clone(&self.parts.store)));
+        self.again(unpacked, run, folder, quiet).await?;
+        if run.state.is_over() {
+            self.keep(&run.id);
+        }
+        Ok(())
+    }
+
+    /// Makes a store with all answers of a run, as it would lie in the folder of a local one.
+    ///
+    /// # Errors
+    /// The bundle or the answers cannot be read, or the disk is full.
+    pub async fn export(&self, run: &RunRecord) -> Result<Export, Error> {
+        let n = self.exports.fetch_add(1, Ordering::Relaxed);
+        let root = self.root.join("exports").join(format!("{}-{n}", run.id));
+        let export = Export { root: root.clone() };
+        let mut unpacked = self.unpack(run).await?;
+        unpacked.put_at(&root);
+        let folder = RunFolder::new(&root);
+        files::create_dir_all(&folder.private()).map_err(|e| Error::Unavailable(e.to_string()))?;
+        let store = (self.parts.export)(&folder.store())?;
+        self.again(unpacked, run, folder, store).await?;
+        Ok(export)
+    }
+
+    /// Runs the loop over stored answers, writing what it would write into `store`. For a run that
+    /// is not over it goes as far as its log does.
+    async fn again(
+        &self,
+        unpacked: Unpacked,
+        run: &RunRecord,
+        folder: RunFolder,
+        store: Arc<dyn Store>,
+    ) -> Result<(), Error> {
+        let cannot = |e: &dyn std::fmt::Display| {
+            let id = &run.id;
+            Error::Unavailable(format!(
+                "the folder of run `{id}` cannot be made again: {e}"
+            ))
+        };
+        self.begin(&folder, run, unpacked.is_fresh())
+            .map_err(|e| cannot(&e))?;
+        let name = folder.log_name(unpacked.prepared.common.run.as_str());
+        let name = name.map_err(|e| cannot(&e))?;
+        let log = log::read(self.parts.store.as_ref(), &RunId::new(&run.id)).await;
+        let events = log.map_err(|e| cannot(&e))?.len();
+        let is_over = run.state.is_over() && run.state != State::Cancelled;
+        if events == 0 && !is_over {
+            return Ok(());
+        }
+        let shutdown = Shutdown::new();
+        let (enough, drain) = (shutdown.drain.clone(), shutdown.drain.clone());
+        let left = AtomicUsize::new(events);
+        let watcher = Watcher::new(move |news| {
+            if matches!(news, Progress::Committed(_))
+                && left.fetch_sub(1, Ordering::Relaxed) == 1
+                && !is_over
+            {
+                enough.cancel();
+            }
+        });
+        let answers = Answered {
+            from: Arc::clone(&self.parts.store),
+            to: Arc::clone(&store),
+            is_whole: is_over,
+        };
+        let place = Place {
+            source: Source::Queue(Arc::new(answers)),
+            store: Arc::clone(&store),
+            log: store,
+            log_name: RunId::new(&name),
+            run: RunId::new(&run.id),
+            folder,
+            shutdown,
+            watcher,
+            payers: Payers::default(),
+        };
+        // A thread of its own, since the loop computes for long stretches; it ends when nobody
+        // waits for it any more.
+        let _end = drain.drop_guard();
+        let handle = tokio::runtime::Handle::current();
+        let work = move || handle.block_on(course(&unpacked, place));
+        let done = tokio::task::spawn_blocking(work).await;
+        match done.map_err(|e| cannot(&e))? {
+            Ok(_) | Err(Halt::Interrupted) => Ok(()),
+            Err(halt) => Err(cannot(&halt)),
+        }
+    }
+
+    /// Writes down in a folder how its run stands, as a local run would.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn write_status(folder: &RunFolder, state: &str, cause: &str) -> Result<(), FileError> {
+        let value = json!({
+            "state": state,
+            "cause": (!cause.is_empty()).then_some(cause),
+            "at_unix_ms": unix_ms(),
+            "pid": 0,
+            "store": "",
+            "baseline_in": null,
+        });
+        files::create_dir_all(&folder.private())?;
+        files::write_atomic(
+            &folder.private().join("status.json"),
+            value.to_string().as_bytes(),
+        )
+    }
+}

@@ -1,0 +1,99 @@
+//! A queue without workers: jobs are answered from a store, and the answers copied into another.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use skillopt_core::job::Key;
+use skillopt_queue::notice::Mailbox;
+use skillopt_queue::queue::{
+    Completed, DeadLetter, Error, Failure, JobState, LaneStats, Renewal, Stats, Which, Withdrawn,
+};
+use skillopt_queue::{Ended, Enqueue, Leased, Notices, Queue, RunId, Store, Ticket, Want, store};
+use tokio_util::sync::CancellationToken;
+
+/// The queue.
+pub(super) struct Answered {
+    pub(super) from: Arc<dyn Store>,
+    pub(super) to: Arc<dyn Store>,
+    /// Whether every answer must be there; else a job without one waits for ever.
+    pub(super) is_whole: bool,
+}
+
+fn nobody() -> Error {
+    store::Error::Closed {
+        place: "a queue of stored answers".to_owned(),
+    }
+    .into()
+}
+
+#[async_trait]
+impl Queue for Answered {
+    async fn submit(&self, jobs: Vec<Enqueue>) -> Result<Notices, Error> {
+        let mut seen = HashSet::new();
+        let keys = jobs.iter().map(|job| job.key);
+        let keys: Vec<Key> = keys.filter(|key| seen.insert(*key)).collect();
+        let mailbox = Mailbox::new(keys.len());
+        let found = self.from.results(&keys).await?;
+        for (key, result) in keys.into_iter().zip(found) {
+            match result {
+                Some(result) => {
+                    self.to.put_result(key, result.clone()).await?;
+                    mailbox.put(key, Ended::Result(result));
+                }
+                None if self.is_whole => {
+                    let what = format!("the answer `{key}`");
+                    return Err(store::Error::Lost { what }.into());
+                }
+                None => {}
+            }
+        }
+        Ok(Notices::new(mailbox, Arc::clone(&self.to)))
+    }
+
+    async fn lease(&self, _: Want, _: &CancellationToken) -> Result<Vec<Leased>, Error> {
+        Err(nobody())
+    }
+
+    async fn renew(&self, _: &[Ticket], _: Duration) -> Result<Vec<Renewal>, Error> {
+        Err(nobody())
+    }
+
+    async fn complete(&self, _: Ticket, _: Bytes) -> Result<Completed, Error> {
+        Err(nobody())
+    }
+
+    async fn retry(&self, _: Ticket, _: Duration, _: &str) -> Result<(), Error> {
+        Err(nobody())
+    }
+
+    async fn hand_back(&self, _: &[Ticket]) -> Result<usize, Error> {
+        Err(nobody())
+    }
+
+    async fn give_up(&self, _: Ticket, _: Failure) -> Result<(), Error> {
+        Err(nobody())
+    }
+
+    async fn cancel(&self, _: &RunId, _: Which<'_>) -> Result<Withdrawn, Error> {
+        Ok(Withdrawn::default())
+    }
+
+    async fn dead_letters(&self, _: usize) -> Result<Vec<Arc<DeadLetter>>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn stats(&self) -> Result<Stats, Error> {
+        Ok(Stats::default())
+    }
+
+    async fn states(&self, keys: &[Key]) -> Result<Vec<JobState>, Error> {
+        Ok(keys.iter().map(|_| JobState::Unknown).collect())
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneStats>, Error> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,269 @@
+//! The state of the cluster: workers, use, and why something is not moving.
+
+use bytes::Bytes;
+use skillopt_core::suggest;
+use skillopt_proto::v1::cluster_server::Cluster;
+use skillopt_proto::v1::{self};
+use skillopt_queue::board::Expect;
+use skillopt_queue::fleet::{KEPT_FOR, WorkerRecord};
+use skillopt_queue::ledger::Balance;
+use tonic::{Request, Response, Status};
+
+use super::super::auth::{self, Caller, Role};
+use super::super::error::Error;
+use super::super::purse;
+use super::super::record::BY_TENANT;
+use super::super::table::Filter;
+use super::{Desk, glance, message, why};
+use crate::read_model::WorkerRow;
+
+/// Runs, sweeps or tenants whose use is listed.
+const ROWS_MAX: usize = 200;
+
+#[tonic::async_trait]
+impl Cluster for Desk {
+    async fn list_workers(
+        &self,
+        request: Request<v1::ListWorkersRequest>,
+    ) -> Result<Response<v1::ListWorkersResponse>, Status> {
+        self.gate.admit(&request, Role::Viewer).await?;
+        let now = self.now().await?;
+        let workers = self.teller.workers().await?;
+        let workers = workers.iter().map(|w| self.worker(w, now)).collect();
+        Ok(Response::new(v1::ListWorkersResponse { workers }))
+    }
+
+    async fn drain_worker(
+        &self,
+        request: Request<v1::DrainWorkerRequest>,
+    ) -> Result<Response<v1::DrainWorkerResponse>, Status> {
+        self.gate.admit(&request, Role::Admin).await?;
+        let id = request.into_inner().id;
+        let workers = self.teller.workers().await?;
+        let found: Vec<&WorkerRecord> = match workers.iter().find(|w| w.id == id) {
+            Some(exact) => vec![exact],
+            None => workers
+                .iter()
+                .filter(|w| !id.is_empty() && w.id.starts_with(&id))
+                .collect(),
+        };
+        let worker = match found.as_slice() {
+            [one] => *one,
+            [] => {
+                let near = suggest::hint(&id, workers.iter().map(|w| w.id.as_str()));
+                return Err(Error::NotFound(format!("there is no worker `{id}`{near}")).into());
+            }
+            [a, b, ..] => {
+                let (a, b) = (&a.id, &b.id);
+                let words = format!("`{id}` is the beginning of several workers: `{a}`, `{b}`");
+                return Err(Error::Invalid(words).into());
+            }
+        };
+        let path = WorkerRecord::drain_path(&worker.id);
+        let board = &self.parts.board;
+        let wish = Bytes::from_static(b"{}");
+        let put = board.put(&path, wish, Expect::Any, Some(KEPT_FOR)).await;
+        put.map_err(Error::from)?;
+        let worker = Some(self.worker(worker, self.now().await?));
+        Ok(Response::new(v1::DrainWorkerResponse { worker }))
+    }
+
+    async fn usage(
+        &self,
+        request: Request<v1::UsageRequest>,
+    ) -> Result<Response<v1::UsageResponse>, Status> {
+        let caller = self.gate.admit(&request, Role::Viewer).await?;
+        let asked = request.into_inner();
+        let named = match asked.by.as_str() {
+            "run" => self.runs(&caller, &asked.id).await?,
+            "sweep" => self.sweeps(&caller, &asked.id).await?,
+            "tenant" => self.tenants(&caller, &asked.id).await?,
+            other => {
+                let near = suggest::hint(other, ["run", "sweep", "tenant"]);
+                let words =
+                    format!("use is counted by run, sweep or tenant, not by `{other}`{near}");
+                return Err(Error::Invalid(words).into());
+            }
+        };
+        let purses: Vec<String> = named.iter().map(|(purse, ..)| purse.clone()).collect();
+        let balances = self
+            .parts
+            .ledger
+            .balances(&purses)
+            .await
+            .map_err(Error::from)?;
+        let rows = named.into_iter().zip(balances);
+        let rows = rows
+            .map(|((_, id, name), balance)| usage(id, name, &balance))
+            .collect();
+        Ok(Response::new(v1::UsageResponse { rows }))
+    }
+
+    async fn why(
+        &self,
+        request: Request<v1::WhyRequest>,
+    ) -> Result<Response<v1::WhyResponse>, Status> {
+        let caller = self.gate.admit(&request, Role::Viewer).await?;
+        let id = request.into_inner().id;
+        Ok(Response::new(why::answer(self, &caller, &id).await?))
+    }
+
+    async fn overview(
+        &self,
+        request: Request<v1::OverviewRequest>,
+    ) -> Result<Response<v1::OverviewResponse>, Status> {
+        let caller = self.gate.admit(&request, Role::Viewer).await?;
+        let seen = glance::overview(self, &caller).await?;
+        let overview_json = message::json(&seen)?;
+        Ok(Response::new(v1::OverviewResponse { overview_json }))
+    }
+
+    async fn create_token(
+        &self,
+        request: Request<v1::CreateTokenRequest>,
+    ) -> Result<Response<v1::CreateTokenResponse>, Status> {
+        let caller = self.gate.admit(&request, Role::Admin).await?;
+        let asked = request.into_inner();
+        message::line("name", &asked.name, false)?;
+        let role = Role::parse(&asked.role).ok_or_else(|| {
+            let near = suggest::hint(&asked.role, Role::ALL.map(Role::word));
+            let role = &asked.role;
+            Error::Invalid(format!(
+                "`{role}` is no role; there are viewer, submitter and admin{near}"
+            ))
+        })?;
+        let tenant = tenant(&caller, &asked.tenant)?;
+        let board = self.parts.board.as_ref();
+        let shown = auth::create(board, role, &tenant, &asked.name, asked.lasts_ms).await?;
+        Ok(Response::new(v1::CreateTokenResponse {
+            token: shown.text,
+            id: shown.id,
+        }))
+    }
+
+    async fn revoke_token(
+        &self,
+        request: Request<v1::RevokeTokenRequest>,
+    ) -> Result<Response<v1::RevokeTokenResponse>, Status> {
+        let caller = self.gate.admit(&request, Role::Admin).await?;
+        let id = request.into_inner().id;
+        auth::revoke(self.parts.board.as_ref(), &id, caller.limit()).await?;
+        Ok(Response::new(v1::RevokeTokenResponse {}))
+    }
+}
+
+/// A purse with the id and the name that people see.
+type Named = (String, String, String);
+
+impl Desk {
+    pub(super) async fn now(&self) -> Result<u64, Error> {
+        Ok(self.parts.board.now().await?.as_ms())
+    }
+
+    fn worker(&self, record: &WorkerRecord, now_ms: u64) -> v1::Worker {
+        let row = WorkerRow::of(record, now_ms, &self.program);
+        v1::Worker {
+            id: record.id.clone(),
+            state: row.state,
+            cause: row.cause.unwrap_or_default(),
+            version: record.program.clone(),
+            started_ms: record.started_ms,
+            seen_ms: record.seen_ms,
+            slots: record.slots.clone().into_iter().collect(),
+            busy: record.busy.clone().into_iter().collect(),
+            lanes: record.lanes.clone(),
+            jobs_done: record.jobs_done,
+            jobs_failed: record.jobs_failed,
+            jobs: record.jobs.clone(),
+        }
+    }
+
+    async fn runs(&self, caller: &Caller, id: &str) -> Result<Vec<Named>, Error> {
+        let named = |run: &super::super::record::RunRecord| {
+            (purse::run(&run.id), run.id.clone(), run.name.clone())
+        };
+        if !id.is_empty() {
+            let run = self.table.find(caller.limit(), id).await?.run;
+            return Ok(vec![named(&run)]);
+        }
+        let filter = Filter {
+            tenant: caller.limit().map(str::to_owned),
+            ..Filter::default()
+        };
+        let page = self.table.list(&filter, "", ROWS_MAX).await?;
+        Ok(page.runs.iter().map(|stored| named(&stored.run)).collect())
+    }
+
+    async fn sweeps(&self, caller: &Caller, id: &str) -> Result<Vec<Named>, Error> {
+        let found = why::sweeps(self, caller, id, ROWS_MAX).await?;
+        let named = found
+            .into_iter()
+            .map(|sweep| (purse::sweep(&sweep.id), sweep.id, sweep.name));
+        let named: Vec<Named> = named.collect();
+        if named.is_empty() && !id.is_empty() {
+            return Err(Error::NotFound(format!("there is no sweep `{id}`")));
+        }
+        Ok(named)
+    }
+
+    async fn tenants(&self, caller: &Caller, id: &str) -> Result<Vec<Named>, Error> {
+        let named = |name: String| (purse::tenant(&name), name.clone(), name);
+        if let Some(own) = caller.limit() {
+            if !id.is_empty() && id != own {
+                return Err(Error::Denied(
+                    "another tenant's use is its own matter".to_owned(),
+                ));
+            }
+            return Ok(vec![named(own.to_owned())]);
+        }
+        if !id.is_empty() {
+            return Ok(vec![named(id.to_owned())]);
+        }
+        let mut found = Vec::new();
+        let mut after = String::new();
+        while found.len() < ROWS_MAX {
+            let page = self.parts.board.list(BY_TENANT, &after, 1).await?;
+            let Some(first) = page.first() else { break };
+            let rest = first.path.strip_prefix(BY_TENANT).unwrap_or_default();
+            let name = rest.split('/').next().unwrap_or_default().to_owned();
+            // On to the first path of the next tenant.
+            after = format!("{BY_TENANT}{name}/\u{7f}");
+            found.push(named(name));
+        }
+        Ok(found)
+    }
+}
+
+fn usage(id: String, name: String, balance: &Balance) -> v1::Usage {
+    v1::Usage {
+        id,
+        name,
+        requests: balance.spent.requests,
+        prompt_tokens: balance.spent.prompt_tokens,
+        completion_tokens: balance.spent.completion_tokens,
+        micro_usd: (!balance.has_unpriced).then_some(balance.spent.micro_usd),
+        reserved_requests: balance.reserved.requests,
+        reserved_tokens: balance.reserved.tokens(),
+        reserved_micro_usd: balance.reserved.micro_usd,
+        cap_requests: balance.caps.requests,
+        cap_tokens: balance.caps.tokens,
+        cap_micro_usd: balance.caps.micro_usd,
+    }
+}
+
+/// Returns the tenant of a new token: a tenant's admin makes tokens of its own tenant alone.
+fn tenant(caller: &Caller, asked: &str) -> Result<String, Error> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if asked.len() > 64 || !asked.chars().all(is_plain) {
+        return Err(Error::Invalid(format!(
+            "`{asked}` is no name of a tenant; use up to 64 letters, digits, `-`, `_` and `.`"
+        )));
+    }
+    match caller.limit() {
+        None => Ok(asked.to_owned()),
+        Some(own) if asked.is_empty() || asked == own => Ok(own.to_owned()),
+        Some(own) => Err(Error::Denied(format!(
+            "an admin of tenant `{own}` makes tokens of this tenant alone"
+        ))),
+    }
+}

@@ -1,0 +1,102 @@
+//! The cluster at a glance.
+
+use skillopt_queue::ledger::Amount;
+
+use super::super::auth::Caller;
+use super::super::error::Error;
+use super::super::record::State;
+use super::super::rows::state_words;
+use super::super::table::{Filter, decode};
+use super::super::{purse, teller};
+use super::Desk;
+use crate::read_model::{self, Inputs, Overview, RunLine, SweepLine};
+use crate::sweep::record::{OPEN, SWEEPS, Sweep};
+
+/// Runs and sweeps that are shown.
+const SHOWN_MAX: usize = 100;
+
+pub(super) async fn overview(desk: &Desk, caller: &Caller) -> Result<Overview, Error> {
+    let now_ms = desk.now().await?;
+    let told = desk.teller.told().await?;
+    let jobs = teller::sum(told.iter().flat_map(|told| told.runs.values()));
+    let pace = desk.teller.pace(now_ms);
+    Ok(read_model::overview(Inputs {
+        now_ms,
+        program: desk.program.clone(),
+        workers: desk.teller.workers().await?,
+        accounts: desk.parts.rates.accounts().await?,
+        waits: jobs.waits,
+        finished_a_minute: pace.now,
+        finished_a_minute_before: pace.before,
+        cost_usd_an_hour: None,
+        reserved: reserved(desk, caller).await?,
+        runs: runs(desk, caller).await?,
+        sweeps: sweeps(desk, caller).await?,
+    }))
+}
+
+async fn reserved(desk: &Desk, caller: &Caller) -> Result<Amount, Error> {
+    let tenants = [purse::tenant(&caller.tenant)];
+    let balances = desk.parts.ledger.balances(&tenants).await?;
+    Ok(balances.first().map(|b| b.reserved).unwrap_or_default())
+}
+
+async fn runs(desk: &Desk, caller: &Caller) -> Result<Vec<RunLine>, Error> {
+    let mut lines = Vec::new();
+    for state in [State::Running, State::Paused, State::Queued] {
+        let filter = Filter {
+            tenant: caller.limit().map(str::to_owned),
+            sweep: String::new(),
+            state: Some(state),
+        };
+        let left = SHOWN_MAX.saturating_sub(lines.len());
+        if left == 0 {
+            break;
+        }
+        for stored in desk.table.list(&filter, "", left).await?.runs {
+            let view = desk.rows.of(&stored.run).await?.run;
+            let lift = view.best.zip(view.baseline).map(|(best, base)| best - base);
+            lines.push(RunLine {
+                run: stored.run.id.clone(),
+                name: stored.run.name.clone(),
+                state: state_words(&stored.run),
+                steps_done: view.steps_done,
+                steps_total: view.steps_total,
+                lift_points: lift.filter(|_| view.accepted > 0).map(|lift| lift * 100.0),
+            });
+        }
+    }
+    Ok(lines)
+}
+
+async fn sweeps(desk: &Desk, caller: &Caller) -> Result<Vec<SweepLine>, Error> {
+    let mut lines = Vec::new();
+    for mark in desk.parts.board.list(OPEN, "", SHOWN_MAX).await? {
+        let id = mark.path.strip_prefix(OPEN).unwrap_or_default();
+        let Some(record) = desk.parts.board.get(&format!("{SWEEPS}{id}")).await? else {
+            continue;
+        };
+        let sweep: Sweep = decode(&record)?;
+        if caller.limit().is_some_and(|tenant| tenant != sweep.tenant) {
+            continue;
+        }
+        let (mut done, mut in_trouble) = (0, 0);
+        for run in sweep.cells.iter().filter_map(|cell| cell.run.as_deref()) {
+            let Some(stored) = desk.table.get(run).await? else {
+                continue;
+            };
+            done += u64::from(stored.run.state.is_over());
+            let troubled = matches!(stored.run.state, State::Paused | State::Failed);
+            in_trouble += u64::from(troubled);
+        }
+        lines.push(SweepLine {
+            sweep: sweep.id.clone(),
+            name: sweep.name.clone(),
+            state: "running".to_owned(),
+            cells_done: done,
+            cells_total: sweep.cells.len() as u64,
+            cells_in_trouble: in_trouble,
+        });
+    }
+    Ok(lines)
+}

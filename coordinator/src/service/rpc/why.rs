@@ -1,0 +1,222 @@
+//! Why something is not moving.
+
+use skillopt_core::Hash;
+use skillopt_core::job::Key;
+use skillopt_proto::v1;
+use skillopt_queue::queue::JobState;
+
+use super::super::auth::Caller;
+use super::super::error::Error;
+use super::super::record::{RunRecord, State};
+use super::super::runner::LEASE;
+use super::super::table::{Filter, decode};
+use super::super::teller::{self, RunJobs};
+use super::Desk;
+use crate::read_model::{WaitReason, plural};
+use crate::sweep::record::{SWEEPS, Sweep};
+use crate::waits::Code;
+
+/// Runs of a sweep that are looked at.
+const RUNS_MAX: usize = 1_000;
+
+/// Answers for a run, a sweep or a job.
+pub(super) async fn answer(
+    desk: &Desk,
+    caller: &Caller,
+    id: &str,
+) -> Result<v1::WhyResponse, Error> {
+    if let Ok(hash) = id.trim().parse::<Hash>() {
+        return job(desk, Key(hash)).await;
+    }
+    let unknown = match desk.table.find(caller.limit(), id).await {
+        Ok(stored) => return run(desk, &stored.run).await,
+        Err(error @ Error::NotFound(_)) => error,
+        Err(error) => return Err(error),
+    };
+    let mut found = sweeps(desk, caller, id, 2).await?;
+    match (found.pop(), found.pop()) {
+        (Some(one), None) => sweep(desk, &one).await,
+        (Some(a), Some(b)) => Err(Error::Invalid(format!(
+            "`{id}` is the beginning of several sweeps: `{}`, `{}`; type more of it",
+            b.id, a.id
+        ))),
+        _ => Err(unknown),
+    }
+}
+
+/// Returns sweeps whose id begins with `prefix`.
+pub(super) async fn sweeps(
+    desk: &Desk,
+    caller: &Caller,
+    prefix: &str,
+    max: usize,
+) -> Result<Vec<Sweep>, Error> {
+    let begins = format!("{SWEEPS}{prefix}");
+    let found = desk.parts.board.list(&begins, "", RUNS_MAX).await?;
+    let mut seen = Vec::new();
+    for record in &found {
+        let sweep: Sweep = decode(record)?;
+        if caller.limit().is_none_or(|tenant| tenant == sweep.tenant) && seen.len() < max {
+            seen.push(sweep);
+        }
+    }
+    Ok(seen)
+}
+
+async fn run(desk: &Desk, run: &RunRecord) -> Result<v1::WhyResponse, Error> {
+    let told = desk.teller.told().await?;
+    let jobs = told.iter().find_map(|told| told.runs.get(&run.id));
+    let path = RunRecord::path(&run.id);
+    let is_held = desk.parts.board.holder(&path).await?.is_some();
+    let words = match run.state {
+        State::Running if is_held => moving(jobs, &run.coordinator),
+        State::Queued | State::Running => {
+            let help =
+                "see `skillopt runs`: the others of it may be full; start another coordinator";
+            format!(
+                "no coordinator holds it now; one takes it within {} s if it has room\n{help}",
+                LEASE.as_secs()
+            )
+        }
+        State::Paused if run.cause.is_empty() => {
+            format!(
+                "it was paused by hand\n`skillopt resume {}` goes on",
+                run.id
+            )
+        }
+        State::Paused => format!(
+            "it is paused ({}): {}\n`skillopt resume {}` goes on once the cause is gone",
+            run.cause_class, run.cause, run.id
+        ),
+        over if run.cause.is_empty() => format!("it has ended: {}", over.word()),
+        over => format!("it has ended: {}: {}", over.word(), run.cause),
+    };
+    let jobs = jobs.filter(|_| run.state == State::Running).cloned();
+    Ok(response(words, jobs.unwrap_or_default()))
+}
+
+fn moving(jobs: Option<&RunJobs>, coordinator: &str) -> String {
+    let Some(jobs) = jobs.filter(|jobs| jobs.waiting + jobs.running > 0) else {
+        return format!("it has no jobs in the queue: coordinator `{coordinator}` is thinking");
+    };
+    let most = jobs.waits.iter().max_by_key(|wait| wait.count);
+    match most {
+        None => format!("it moves: {} under way", plural(jobs.running, "job")),
+        Some(wait) => format!(
+            "{} of {} waiting: {}\n{}",
+            wait.count,
+            plural(jobs.waiting, "job"),
+            wait.words,
+            wait.help
+        ),
+    }
+}
+
+async fn sweep(desk: &Desk, sweep: &Sweep) -> Result<v1::WhyResponse, Error> {
+    let filter = Filter {
+        sweep: sweep.id.clone(),
+        ..Filter::default()
+    };
+    let runs = desk.table.list(&filter, "", RUNS_MAX).await?.runs;
+    let told = desk.teller.told().await?;
+    let of = |run: &RunRecord| told.iter().find_map(|told| told.runs.get(&run.id));
+    let jobs = teller::sum(runs.iter().filter_map(|stored| of(&stored.run)));
+    let count = |state: State| runs.iter().filter(|s| s.run.state == state).count() as u64;
+    let over = runs.iter().filter(|s| s.run.state.is_over()).count();
+    let mut words = format!(
+        "{over} of {} have ended, {} at work, {} waiting for a coordinator, {} paused",
+        plural(runs.len() as u64, "run"),
+        count(State::Running),
+        count(State::Queued),
+        count(State::Paused),
+    );
+    let paused = runs
+        .iter()
+        .find(|s| s.run.state == State::Paused && !s.run.cause.is_empty());
+    if let Some(stored) = paused {
+        words.push_str(&format!("\nrun `{}`: {}", stored.run.id, stored.run.cause));
+    }
+    Ok(response(words, jobs))
+}
+
+async fn job(desk: &Desk, key: Key) -> Result<v1::WhyResponse, Error> {
+    let states = desk.parts.queue.states(&[key]).await;
+    let states = states.map_err(|e| Error::Unavailable(e.to_string()))?;
+    let now = desk.parts.board.now().await?;
+    let one = |code: Code, words: String, help: &str, oldest_ms| RunJobs {
+        waits: vec![WaitReason {
+            code: code.to_string(),
+            words,
+            help: help.to_owned(),
+            count: 1,
+            oldest_ms,
+        }],
+        waiting: 1,
+        running: 0,
+    };
+    let seconds = |ms: u64| ms / 1_000;
+    let jobs = match states.into_iter().next().unwrap_or(JobState::Unknown) {
+        JobState::Unknown => {
+            let found = desk.parts.store.results(&[key]).await?.pop().flatten();
+            let words = if found.is_some() {
+                "it is answered"
+            } else {
+                "the queue does not have it: it was not asked for yet, or was taken back"
+            };
+            return Ok(response(words.to_owned(), RunJobs::default()));
+        }
+        JobState::Leased { worker, since, .. } => {
+            let age = u64::try_from(now.since(since).as_secs()).unwrap_or(0);
+            let words = format!("worker `{worker}` has run it for {age} s");
+            let jobs = RunJobs {
+                running: 1,
+                ..RunJobs::default()
+            };
+            return Ok(response(words, jobs));
+        }
+        JobState::Waiting { since, losses } => {
+            let age = u64::try_from(now.since(since).as_millis()).unwrap_or(0);
+            let (code, words) = if losses > 0 {
+                let words = "the worker that had it stopped answering; another one takes it";
+                (Code::LeaseExpired, words)
+            } else {
+                (Code::SlotsBusy, "all fitting workers are busy")
+            };
+            one(code, words.to_owned(), "start more workers", age)
+        }
+        JobState::Delayed { until, cause } => {
+            let wait = until.as_ms().saturating_sub(now.as_ms());
+            let words = format!(
+                "it is tried again in {} s: {}",
+                seconds(wait),
+                cause.unwrap_or_default()
+            );
+            one(Code::RetryBackoff, words, "wait", 0)
+        }
+        JobState::Dead(letter) => {
+            let words = format!(
+                "it was set aside after {} tries: {}",
+                letter.deliveries, letter.failure.cause
+            );
+            one(Code::SetAside, words, "`skillopt resume` tries it again", 0)
+        }
+    };
+    let words = jobs.waits.first().map(|w| w.words.clone());
+    Ok(response(words.unwrap_or_default(), jobs))
+}
+
+fn response(words: String, jobs: RunJobs) -> v1::WhyResponse {
+    let wait = |wait: WaitReason| v1::Wait {
+        code: wait.code,
+        words: wait.words,
+        count: wait.count,
+        oldest_ms: wait.oldest_ms,
+        help: wait.help,
+    };
+    v1::WhyResponse {
+        words,
+        waits: jobs.waits.into_iter().map(wait).collect(),
+        waiting: jobs.waiting,
+        running: jobs.running,
+    }
+}

@@ -1,0 +1,271 @@
+//! What a coordinator tells the others of its jobs, so that each can answer for the whole cluster:
+//! a record on the board, written every few seconds, that ends soon after its writer.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use skillopt_queue::board::Expect;
+use skillopt_queue::fleet::{WORKERS, WorkerRecord};
+use skillopt_queue::{Lane, RunId};
+use tokio_util::sync::CancellationToken;
+
+use super::error::Error;
+use super::lines::Lines;
+use super::parts::Parts;
+use super::table::decode;
+use crate::read_model::WaitReason;
+use crate::scheduler::Offer;
+use crate::waits::{self, Facts};
+
+/// Paths of what coordinators tell begin with this.
+const TOLD: &str = "coordinator/";
+/// How often it is written.
+const EVERY: Duration = Duration::from_secs(2);
+/// How long it counts.
+const LIFETIME: Duration = Duration::from_secs(10);
+/// Workers that are counted.
+const WORKERS_MAX: usize = 2_000;
+/// Minutes of pace that are remembered.
+const PACE: Duration = Duration::from_secs(600);
+
+/// Jobs of one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunJobs {
+    /// Why they wait.
+    pub waits: Vec<WaitReason>,
+    /// How many wait.
+    pub waiting: u64,
+    /// How many run.
+    pub running: u64,
+}
+
+/// What a coordinator tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// 1.
+    pub version: u32,
+    /// Version of its program.
+    pub program: String,
+    /// Its runs.
+    pub runs: BTreeMap<String, RunJobs>,
+}
+
+/// Jobs finished a minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pace {
+    /// In the last minute.
+    pub now: Option<u64>,
+    /// Before that, on average.
+    pub before: Option<f64>,
+}
+
+/// Tells, and reads what others tell.
+pub struct Teller {
+    parts: Parts,
+    lines: Lines,
+    name: String,
+    program: String,
+    finished: Mutex<Finished>,
+}
+
+/// How many jobs workers had done, and when more were.
+#[derive(Default)]
+struct Finished {
+    known: HashMap<String, u64>,
+    since_ms: Option<u64>,
+    steps: VecDeque<(u64, u64)>,
+}
+
+impl Teller {
+    /// Makes a teller for the jobs in `lines`.
+    #[must_use]
+    pub fn new(parts: Parts, lines: Lines, name: &str, program: &str) -> Self {
+        Self {
+            parts,
+            lines,
+            name: name.to_owned(),
+            program: program.to_owned(),
+            finished: Mutex::default(),
+        }
+    }
+
+    /// Tells until `end`.
+    pub async fn run(self: Arc<Self>, end: CancellationToken) {
+        let mut ticks = tokio::time::interval(EVERY);
+        while end.run_until_cancelled(ticks.tick()).await.is_some() {
+            // A board that is away is told next time.
+            drop(end.run_until_cancelled(self.tell()).await);
+        }
+        let path = format!("{TOLD}{}", self.name);
+        drop(self.parts.board.delete(&path, Expect::Any).await);
+    }
+
+    async fn tell(&self) -> Result<(), Error> {
+        let now = self.parts.board.now().await?;
+        let workers = self.workers().await?;
+        let now_ms = now.as_ms();
+        self.lines.set_capacity(&offers(&workers, now_ms));
+        self.count(&workers, now_ms);
+        let lanes = lanes(&workers, now_ms);
+        let gathered = Facts::gather(now, self.lines.scheduler(), self.parts.queue.as_ref()).await;
+        let gathered = gathered.map_err(|e| Error::Unavailable(e.to_string()))?;
+        let facts = Facts {
+            lanes,
+            accounts: self.parts.rates.accounts().await?,
+            ..gathered
+        };
+        let told = Told {
+            version: 1,
+            program: self.program.clone(),
+            runs: by_run(&facts),
+        };
+        let value = serde_json::to_vec(&told).map_err(|e| Error::Internal(e.to_string()))?;
+        let path = format!("{TOLD}{}", self.name);
+        let board = &self.parts.board;
+        board
+            .put(&path, value.into(), Expect::Any, Some(LIFETIME))
+            .await?;
+        Ok(())
+    }
+
+    /// Returns what coordinators tell of their runs.
+    ///
+    /// # Errors
+    /// The board cannot be reached.
+    pub async fn told(&self) -> Result<Vec<Told>, Error> {
+        let found = self.parts.board.list(TOLD, "", 1_000).await?;
+        found.iter().map(decode).collect()
+    }
+
+    /// Returns all workers that wrote lately.
+    ///
+    /// # Errors
+    /// The board cannot be reached.
+    pub async fn workers(&self) -> Result<Vec<WorkerRecord>, Error> {
+        let found = self.parts.board.list(WORKERS, "", WORKERS_MAX).await?;
+        found.iter().map(decode).collect()
+    }
+
+    /// Returns how fast jobs are finished.
+    #[must_use]
+    pub fn pace(&self, now_ms: u64) -> Pace {
+        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(since) = finished.since_ms else {
+            return Pace::default();
+        };
+        let minute = now_ms.saturating_sub(60_000);
+        let sum = |is_in: &dyn Fn(u64) -> bool| -> u64 {
+            let steps = finished.steps.iter().filter(|(at, _)| is_in(*at));
+            steps.map(|(_, n)| n).sum()
+        };
+        let before_ms = minute.saturating_sub(since.max(now_ms.saturating_sub(ms(PACE))));
+        #[expect(clippy::cast_precision_loss, reason = "counts of minutes")]
+        let before = (before_ms >= 60_000)
+            .then(|| sum(&|at| at <= minute) as f64 * 60_000.0 / before_ms as f64);
+        Pace {
+            now: (since <= minute).then(|| sum(&|at| at > minute)),
+            before,
+        }
+    }
+
+    fn count(&self, workers: &[WorkerRecord], now_ms: u64) {
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = finished.since_ms.is_none();
+        finished.since_ms.get_or_insert(now_ms);
+        let mut more = 0;
+        let mut known = HashMap::with_capacity(workers.len());
+        for worker in workers {
+            let before = finished.known.get(&worker.id).copied();
+            // What was done before we looked is not of now.
+            let before = before.unwrap_or(if is_first { worker.jobs_done } else { 0 });
+            more += worker.jobs_done.saturating_sub(before);
+            known.insert(worker.id.clone(), worker.jobs_done);
+        }
+        finished.known = known;
+        finished.steps.push_back((now_ms, more));
+        let oldest = now_ms.saturating_sub(ms(PACE));
+        while finished.steps.front().is_some_and(|(at, _)| *at < oldest) {
+            finished.steps.pop_front();
+        }
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the workers that take jobs at `now_ms`.
+fn alive(workers: &[WorkerRecord], now_ms: u64) -> impl Iterator<Item = &WorkerRecord> {
+    workers.iter().filter(move |w| w.state_at(now_ms) == "well")
+}
+
+/// Returns what live workers can run.
+fn lanes(workers: &[WorkerRecord], now_ms: u64) -> BTreeSet<Lane> {
+    let lanes = alive(workers, now_ms).flat_map(|worker| &worker.lanes);
+    lanes.map(|lane| Lane::new(lane)).collect()
+}
+
+/// Returns the slots of workers, those with the same lanes together.
+fn offers(workers: &[WorkerRecord], now_ms: u64) -> Vec<Offer> {
+    let mut pools: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for worker in alive(workers, now_ms) {
+        for (kind, slots) in &worker.slots {
+            let of_kind = |lane: &&String| {
+                skillopt_core::capability::kind_of(lane).map_or("chat", |k| k.as_str()) == kind
+            };
+            let mut lanes: Vec<String> = worker.lanes.iter().filter(of_kind).cloned().collect();
+            lanes.sort_unstable();
+            *pools.entry(lanes).or_default() += *slots as usize;
+        }
+    }
+    let offer = |(lanes, slots): (Vec<String>, usize)| Offer {
+        lanes: lanes.iter().map(|lane| Lane::new(lane)).collect(),
+        slots,
+    };
+    pools.into_iter().map(offer).collect()
+}
+
+/// Explains the jobs of each run by itself, so that each run's counts add up.
+fn by_run(facts: &Facts) -> BTreeMap<String, RunJobs> {
+    let runs = facts.lines.iter().map(|line| &line.run);
+    let runs = runs.chain(facts.released.iter().map(|job| &job.run));
+    let runs: BTreeSet<&RunId> = runs.collect();
+    let explained = |run: &RunId| {
+        let own = facts.only(|other| other == run);
+        let waits = waits::explain(&own);
+        RunJobs {
+            waits: waits.rows.iter().map(WaitReason::from).collect(),
+            waiting: waits.waiting,
+            running: waits.running,
+        }
+    };
+    runs.into_iter()
+        .map(|run| (run.as_str().to_owned(), explained(run)))
+        .collect()
+}
+
+/// Adds the reasons of several runs up: equal ones are one.
+#[must_use]
+pub fn sum<'a>(runs: impl IntoIterator<Item = &'a RunJobs>) -> RunJobs {
+    let mut total = RunJobs::default();
+    for run in runs {
+        total.waiting += run.waiting;
+        total.running += run.running;
+        for wait in &run.waits {
+            let known = total
+                .waits
+                .iter_mut()
+                .find(|w| w.code == wait.code && w.words == wait.words);
+            match known {
+                Some(known) => {
+                    known.count += wait.count;
+                    known.oldest_ms = known.oldest_ms.max(wait.oldest_ms);
+                }
+                None => total.waits.push(wait.clone()),
+            }
+        }
+    }
+    total
+}
