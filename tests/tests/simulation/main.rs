@@ -6,6 +6,9 @@
 //! everything that was asked for is there and nothing is left. `SKILLOPT_SEED=N` repeats one
 //! schedule; `SKILLOPT_SCHEDULES=N` runs another number of them.
 
+// Everything here is a test.
+#![allow(clippy::unwrap_used)]
+
 mod check;
 mod cluster;
 mod coordinator;
