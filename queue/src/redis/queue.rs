@@ -145,8 +145,12 @@ impl Queue for RedisQueue {
             let until = Timestamp::from_ms(until);
             for (ticket, kind) in chunk.iter().zip(reply::bytes(kinds)) {
                 renewals.push(match kind {
-                    b'H' => Renewal::Held(until),
+                    b'H' => {
+                        core.held.keep(ticket.key, ticket.fence, ttl);
+                        Renewal::Held(until)
+                    }
                     b'C' => {
+                        core.held.keep(ticket.key, ticket.fence, ttl);
                         core.held.cancel(ticket.key, ticket.fence);
                         Renewal::Cancelled(until)
                     }

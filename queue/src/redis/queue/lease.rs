@@ -117,7 +117,7 @@ fn read(core: &Core, want: &Want, answer: Vec<Value>) -> Option<Look> {
                     deliveries: u32::try_from(deliveries).ok()?,
                     retries: u32::try_from(retries).ok()?,
                     expires_at,
-                    cancelled: core.held.add(key, fence),
+                    cancelled: core.held.add(key, fence, want.ttl),
                 });
             }
             Some(if jobs.is_empty() {

@@ -20,8 +20,9 @@ use crate::store;
 
 /// Submissions that wait for their call; further ones wait for room.
 pub(super) const WAITING_MAX: usize = 64;
-/// Jobs of one call.
+/// Jobs of one call, and about how many bytes: the server does nothing else meanwhile.
 const BATCH_MAX: usize = 1_000;
+const BATCH_BYTES_MAX: usize = 4 << 20;
 /// The name of these calls.
 const SLOT: u32 = 1;
 
@@ -77,19 +78,29 @@ pub(super) async fn submit(core: &Core, mut jobs: Vec<Enqueue>) -> Result<Notice
         mailbox: Some(mailbox.clone()),
         keys: jobs.iter().map(|job| job.key).collect(),
     };
-    let must_fit = jobs.len() <= BATCH_MAX;
+    let must_fit = part(&jobs) == jobs.len();
     if !must_fit {
         fits(core, &guard.keys).await?;
     }
     let mut stored = Vec::new();
     while !jobs.is_empty() {
-        let rest = jobs.split_off(jobs.len().min(BATCH_MAX));
+        let rest = jobs.split_off(part(&jobs));
         let part = std::mem::replace(&mut jobs, rest);
         stored.extend(send(core, part, must_fit, &mailbox).await?);
     }
     deliver(core, &stored).await?;
     guard.mailbox = None;
     Ok(notices)
+}
+
+/// How many of the jobs go in one call.
+fn part(jobs: &[Enqueue]) -> usize {
+    let mut bytes = 0;
+    let fits = |job: &&Enqueue| {
+        bytes += job.job.len();
+        bytes <= BATCH_BYTES_MAX
+    };
+    jobs.iter().take(BATCH_MAX).take_while(fits).count()
 }
 
 /// Submits a job that the queue has lost.

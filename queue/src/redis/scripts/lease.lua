@@ -87,7 +87,7 @@ for prio = 7, 0, -1 do
         load(back)
         for i = 1, #back do
           local r = R[back[i]]
-          list[#list + 1] = { key = back[i], r = r, seq = r.seq }
+          if r then list[#list + 1] = { key = back[i], r = r, seq = r.seq } end
         end
       end
       if there > #back then
