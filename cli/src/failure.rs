@@ -7,6 +7,7 @@ use skillopt_config::{Errors, LoadError, OverrideError, Problem};
 use skillopt_coordinator::folder::ClaimError;
 use skillopt_coordinator::halt::Halt;
 use skillopt_coordinator::prepare::PrepareError;
+use skillopt_coordinator::service::ServeError;
 use skillopt_core::job::FailureClass;
 use skillopt_runtime::files::FileError;
 
@@ -149,5 +150,21 @@ usage!(
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::new(Exit::Unexpected, error)
+    }
+}
+
+impl From<skillopt_queue::queue::Error> for Failure {
+    fn from(error: skillopt_queue::queue::Error) -> Self {
+        Self::new(Exit::Unexpected, error)
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        let exit = match &error {
+            ServeError::Transport(_) | ServeError::Fault(_) => Exit::Unexpected,
+            _ => Exit::Usage,
+        };
+        Self::new(exit, error)
     }
 }

@@ -14,6 +14,7 @@ use skillopt_runtime::files;
 
 use crate::advice::advice;
 use crate::failure::Failure;
+use crate::marker::Marker;
 use crate::status::{FILE_MAX, Status};
 
 /// Why a run is not going on (dashboard spec, chapter 4).
@@ -112,6 +113,9 @@ impl Found {
             None if status.store.is_empty() => folder.store(),
             None => PathBuf::from(&status.store),
         };
+        if !store.exists() {
+            return Err(no_store(&store, &folder));
+        }
         let events = log(&store, &RunId::new(&folder.log_name(run.as_str())?))?;
         let mut view = RunView::of(run.as_str(), &events);
         if is_evaluation && view.evaluation.is_none() {
@@ -196,13 +200,24 @@ fn text(map: &Map<String, Value>, name: &str) -> Option<String> {
     map.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
-fn log(store: &Path, run: &RunId) -> Result<Vec<Event>, Failure> {
-    if !store.exists() {
-        return Err(Failure::usage(format!(
-            "the run's database `{}` is not there",
-            store.display()
-        )));
+/// Says that a run's answers are not here, and where they may be.
+fn no_store(store: &Path, folder: &RunFolder) -> Failure {
+    let failure = Failure::usage(format!(
+        "the run's database `{}` is not there",
+        store.display()
+    ));
+    match Marker::read(folder).filter(|marker| !marker.run.is_empty()) {
+        Some(marker) => failure.hint(format!(
+            "it is run {id} of the cluster at {place}: look at it there with `skillopt show {id}`, or \
+             wait for it with the command that submitted it",
+            id = marker.run,
+            place = marker.coordinator
+        )),
+        None => failure,
     }
+}
+
+fn log(store: &Path, run: &RunId) -> Result<Vec<Event>, Failure> {
     let bytes = SqlitePeek::open(store)?.log(run)?;
     bytes
         .iter()

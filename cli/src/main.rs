@@ -1,18 +1,22 @@
 //! `skillopt`: what users type. Arguments, output and exit codes; the work is done elsewhere.
 
+mod account_limits;
 mod advice;
 mod args;
+mod cluster;
 mod commands;
 mod config_args;
 mod exit;
 mod failure;
 mod found;
 mod local;
+mod marker;
 mod models;
 mod output;
 mod place;
 mod preflight;
 mod process;
+mod redis_url;
 mod remote;
 mod sim_args;
 mod start;

@@ -15,6 +15,7 @@ pub mod proxy;
 pub mod redis;
 pub mod sim;
 pub mod store;
+pub mod submitted;
 pub mod wait;
 pub mod world;
 

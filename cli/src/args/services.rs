@@ -7,6 +7,8 @@ use clap::Args;
 
 use skillopt_core::capability::Kind;
 
+use crate::models::Pattern;
+
 /// Where Redis is.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RedisArgs {
@@ -110,6 +112,10 @@ pub(crate) struct WorkerArgs {
     /// Let jobs under way go on for so long after SIGTERM
     #[arg(long, value_name = "N", default_value_t = 120)]
     pub(crate) drain_seconds: u64,
+    /// Call servers that need no key if their address is like this, as in `http://gpu-*:8000/v1`;
+    /// servers on this machine may always be called
+    #[arg(long, value_name = "URL")]
+    pub(crate) allow_endpoint: Vec<Pattern>,
     /// Keep items, skills and prompts in so much memory, in MiB
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cache_mib: u32,

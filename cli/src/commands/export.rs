@@ -18,7 +18,7 @@ pub(crate) fn run(args: &ExportArgs, out: &Out) -> Result<Exit, Failure> {
     let wanted = Wanted {
         store: !args.no_store,
         only: &[],
-        keep: &|path| path != ".skillopt/lock",
+        keep: &|path| !path.starts_with(".skillopt/") || !path.ends_with("lock"),
     };
     let fetched = remote::ask(&args.remote, out, async |remote| {
         remote::download(remote, &args.id, &args.out, wanted).await

@@ -4,6 +4,7 @@ pub(crate) mod cancel;
 pub(crate) mod child;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod coordinator;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod eval;
@@ -21,9 +22,11 @@ pub(crate) mod sweep_results;
 pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod train;
+pub(crate) mod up;
 pub(crate) mod usage;
 pub(crate) mod watch;
 pub(crate) mod why;
+pub(crate) mod worker;
 pub(crate) mod workers;
 
 use crate::args::{Command, ConfigCommand, SimCommand};
@@ -52,9 +55,9 @@ pub(crate) fn run(command: &Command, out: &Out) -> Result<Exit, Failure> {
         Command::Sim(SimCommand::Serve(args)) => sim::serve(args, out),
         Command::Sim(SimCommand::Data(args)) => sim::data(args, out),
         Command::MaterializeSearchqa(args) => materialize::run(args, out),
-        Command::Up(_) | Command::Coordinator(_) | Command::Worker(_) => Err(Failure::usage(
-            "this build has no cluster yet; `skillopt train` works in one process",
-        )),
+        Command::Up(args) => up::run(args, out),
+        Command::Coordinator(args) => coordinator::run(args, out),
+        Command::Worker(args) => worker::run(args, out),
         Command::Submit(args) => submit::run(args, out),
         Command::Cancel(args) => cancel::run(args, out),
         Command::Pause(args) => pause::run(args, out),

@@ -3,7 +3,6 @@
 //! All that a local run checks is checked before anything is sent. With `--wait` the command looks
 //! and ends like its local twin, and leaves the same folder.
 
-mod marker;
 mod order;
 mod send;
 mod sweep;

@@ -1,6 +1,7 @@
 //! `skillopt usage`: requests, tokens and dollars by run, sweep or tenant.
 
 use serde_json::{Value, json};
+use skillopt_coordinator::read_model::LedgerRow;
 use skillopt_proto::v1::{Usage, UsageRequest};
 
 use crate::args::{By, UsageArgs};
@@ -8,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::output::table::table;
-use crate::output::words::{amount, count, dollars};
+use crate::output::words::{amount, count, harmless, money};
 use crate::remote;
 
 impl By {
@@ -58,17 +59,17 @@ fn row(row: &Usage) -> Vec<String> {
         if text.is_empty() {
             "—".to_owned()
         } else {
-            text.to_owned()
+            harmless(text)
         }
     };
     vec![
-        row.id.clone(),
+        harmless(&row.id),
         text(&row.name),
         count(row.requests),
         amount(row.prompt_tokens),
         amount(row.completion_tokens),
         count(row.reserved_requests),
-        row.micro_usd.map_or_else(|| "—".to_owned(), dollars),
+        money(row.micro_usd.map(usd)),
         limits(row),
     ]
 }
@@ -78,7 +79,7 @@ fn limits(row: &Usage) -> String {
     let parts = [
         row.cap_requests.map(|n| format!("{} requests", count(n))),
         row.cap_tokens.map(|n| format!("{} tokens", amount(n))),
-        row.cap_micro_usd.map(dollars),
+        row.cap_micro_usd.map(|cap| money(Some(usd(cap)))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
@@ -88,26 +89,34 @@ fn limits(row: &Usage) -> String {
     }
 }
 
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "exact below nine thousand million dollars"
+)]
+fn usd(micro_usd: u64) -> f64 {
+    micro_usd as f64 / 1e6
+}
+
+/// Returns the row that all views of a purse show, with the name of who spends.
 fn json(by: &str, row: &Usage) -> Value {
-    json!({
-        "by": by,
-        "id": row.id,
-        "name": row.name,
-        "requests": row.requests,
-        "prompt_tokens": row.prompt_tokens,
-        "completion_tokens": row.completion_tokens,
-        "micro_usd": row.micro_usd,
-        "reserved": {
-            "requests": row.reserved_requests,
-            "tokens": row.reserved_tokens,
-            "micro_usd": row.reserved_micro_usd,
-        },
-        "caps": {
-            "requests": row.cap_requests,
-            "tokens": row.cap_tokens,
-            "micro_usd": row.cap_micro_usd,
-        },
-    })
+    let unknown = row.micro_usd.is_none();
+    let mut value = json!(LedgerRow {
+        purse: format!("{by}/{}", row.id),
+        requests: row.requests,
+        prompt_tokens: row.prompt_tokens,
+        completion_tokens: row.completion_tokens,
+        cost_usd: row.micro_usd.map(usd),
+        cost_usd_missing_reason: unknown.then(|| "the price of some model is unknown".to_owned()),
+        reserved_requests: row.reserved_requests,
+        reserved_tokens: row.reserved_tokens,
+        reserved_usd: usd(row.reserved_micro_usd),
+        cap_requests: row.cap_requests,
+        cap_tokens: row.cap_tokens,
+        cap_usd: row.cap_micro_usd.map(usd),
+    });
+    value["id"] = row.id.clone().into();
+    value["name"] = row.name.clone().into();
+    value
 }
 
 #[cfg(test)]
@@ -125,7 +134,16 @@ mod tests {
         });
         assert_eq!(
             seen,
-            ["r1", "—", "1,200", "0", "0", "0", "—", "9 requests, $5.00"]
+            [
+                "r1",
+                "—",
+                "1,200",
+                "0",
+                "0",
+                "0",
+                "price unknown",
+                "9 requests, $5.00"
+            ]
         );
     }
 }

@@ -7,7 +7,7 @@ use crate::args::WhyArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::table::table;
-use crate::output::words::{age, count};
+use crate::output::words::{count, harmless, span};
 use crate::output::{Out, Tone};
 use crate::remote;
 
@@ -42,9 +42,9 @@ pub(crate) fn run(args: &WhyArgs, out: &Out) -> Result<Exit, Failure> {
     }
     let mut lines = answer.words.lines();
     if let Some(first) = lines.next() {
-        out.line(out.paint.of(Tone::Strong, first));
+        out.line(out.paint.of(Tone::Strong, &harmless(first)));
     }
-    lines.for_each(|line| out.line(line));
+    lines.for_each(|line| out.line(harmless(line)));
     if answer.waits.is_empty() {
         return Ok(Exit::Done);
     }
@@ -66,9 +66,9 @@ fn waits(waits: &[Wait]) -> Vec<String> {
     rows.extend(waits.iter().map(|wait| {
         vec![
             count(wait.count),
-            age(wait.oldest_ms),
-            wait.words.clone(),
-            wait.help.clone(),
+            span(wait.oldest_ms),
+            harmless(&wait.words),
+            harmless(&wait.help),
         ]
     }));
     table(&rows)

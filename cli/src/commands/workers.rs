@@ -1,8 +1,7 @@
 //! `skillopt workers`: who runs jobs, and how they are.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
+use serde_json::json;
+use skillopt_coordinator::read_model::WorkerRow;
 use skillopt_proto::v1::{DrainWorkerRequest, ListWorkersRequest, Worker};
 use skillopt_runtime::clock::unix_ms;
 
@@ -10,7 +9,7 @@ use crate::args::{DrainArgs, WorkersArgs, WorkersCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::table::table;
-use crate::output::words::{age, count};
+use crate::output::words::{count, harmless, span};
 use crate::output::{Out, Tone};
 use crate::remote;
 
@@ -23,31 +22,31 @@ pub(crate) fn run(args: &WorkersArgs, out: &Out) -> Result<Exit, Failure> {
             .call(async |clients| clients.cluster().list_workers(ListWorkersRequest {}).await)
             .await
     })?;
+    let now = unix_ms();
+    let workers: Vec<WorkerRow> = answer.workers.into_iter().map(|w| row_of(w, now)).collect();
     if out.json {
-        for worker in &answer.workers {
-            out.object("worker", json(worker));
+        for worker in &workers {
+            out.object("worker", json!(worker));
         }
         return Ok(Exit::Done);
     }
-    if answer.workers.is_empty() {
+    if workers.is_empty() {
         out.chat("no worker; start one with `skillopt worker --redis URL`");
         return Ok(Exit::Done);
     }
-    let now = unix_ms();
     let head = [
         "worker", "state", "age", "slots", "done", "failed", "version", "jobs",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(answer.workers.iter().map(|worker| row(worker, now)));
+    rows.extend(workers.iter().map(|worker| cells(worker, now)));
     for line in table(&rows) {
         out.line(line);
     }
-    for worker in answer.workers.iter().filter(|w| !w.cause.is_empty()) {
-        out.line(format!(
-            "{}: {}",
-            out.paint.of(Tone::Warn, &worker.id),
-            worker.cause
-        ));
+    for worker in &workers {
+        if let Some(cause) = &worker.cause {
+            let name = out.paint.of(Tone::Warn, &harmless(&worker.worker));
+            out.line(format!("{name}: {}", harmless(cause)));
+        }
     }
     Ok(Exit::Done)
 }
@@ -61,35 +60,57 @@ fn drain(args: &DrainArgs, out: &Out) -> Result<Exit, Failure> {
             .call(async |clients| clients.cluster().drain_worker(asked.clone()).await)
             .await
     })?;
-    let worker = answer.worker.unwrap_or_default();
+    let worker = row_of(answer.worker.unwrap_or_default(), unix_ms());
     if out.json {
-        out.object("worker", json(&worker));
+        out.object("worker", json!(worker));
     } else {
-        out.line(format!("worker {} {}", worker.id, worker.state));
+        out.line(format!(
+            "worker {} {}",
+            harmless(&worker.worker),
+            worker.state
+        ));
     }
     Ok(Exit::Done)
 }
 
-fn row(worker: &Worker, now: u64) -> Vec<String> {
+/// Returns the row that all views of a worker show.
+fn row_of(worker: Worker, now: u64) -> WorkerRow {
+    WorkerRow {
+        worker: worker.id,
+        state: worker.state,
+        cause: Some(worker.cause).filter(|cause| !cause.is_empty()),
+        version: worker.version,
+        started_unix_ms: worker.started_ms,
+        silent_ms: now.saturating_sub(worker.seen_ms),
+        slots: worker.slots.into_iter().collect(),
+        busy: worker.busy.into_iter().collect(),
+        lanes: worker.lanes,
+        jobs_done: worker.jobs_done,
+        jobs_failed: worker.jobs_failed,
+        jobs: worker.jobs,
+    }
+}
+
+fn cells(worker: &WorkerRow, now: u64) -> Vec<String> {
     vec![
-        worker.id.clone(),
+        harmless(&worker.worker),
         worker.state.clone(),
-        age(now.saturating_sub(worker.started_ms)),
+        span(now.saturating_sub(worker.started_unix_ms)),
         slots(worker),
         count(worker.jobs_done),
         count(worker.jobs_failed),
-        worker.version.clone(),
+        harmless(&worker.version),
         jobs(&worker.jobs),
     ]
 }
 
 /// Says how many slots of each kind are busy: `chat 12/256, exec 0/4`.
-fn slots(worker: &Worker) -> String {
-    let sorted: BTreeMap<&String, &u32> = worker.slots.iter().collect();
-    let parts: Vec<String> = sorted
-        .into_iter()
-        .map(|(kind, n)| format!("{kind} {}/{n}", worker.busy.get(kind).copied().unwrap_or(0)))
-        .collect();
+fn slots(worker: &WorkerRow) -> String {
+    let of_kind = |(kind, n): (&String, &u32)| {
+        let busy = worker.busy.get(kind).copied().unwrap_or(0);
+        format!("{kind} {busy}/{n}")
+    };
+    let parts: Vec<String> = worker.slots.iter().map(of_kind).collect();
     if parts.is_empty() {
         "—".to_owned()
     } else {
@@ -114,40 +135,19 @@ fn jobs(jobs: &[String]) -> String {
     }
 }
 
-fn json(worker: &Worker) -> Value {
-    let sorted = |map: &std::collections::HashMap<String, u32>| -> BTreeMap<String, u32> {
-        map.iter().map(|(kind, n)| (kind.clone(), *n)).collect()
-    };
-    let cause = (!worker.cause.is_empty()).then_some(&worker.cause);
-    json!({
-        "id": worker.id,
-        "state": worker.state,
-        "cause": cause,
-        "version": worker.version,
-        "started_unix_ms": worker.started_ms,
-        "seen_unix_ms": worker.seen_ms,
-        "slots": sorted(&worker.slots),
-        "busy": sorted(&worker.busy),
-        "lanes": worker.lanes,
-        "jobs_done": worker.jobs_done,
-        "jobs_failed": worker.jobs_failed,
-        "jobs": worker.jobs,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn slots_and_jobs_in_words() {
-        let worker = Worker {
+        let worker = WorkerRow {
             slots: [("exec".to_owned(), 4), ("chat".to_owned(), 256)].into(),
             busy: [("chat".to_owned(), 12)].into(),
-            ..Worker::default()
+            ..WorkerRow::default()
         };
         assert_eq!(slots(&worker), "chat 12/256, exec 0/4");
-        assert_eq!(slots(&Worker::default()), "—");
+        assert_eq!(slots(&WorkerRow::default()), "—");
         let names = |n: usize| (0..n).map(|i| format!("{i:064}")).collect::<Vec<_>>();
         assert_eq!(jobs(&names(0)), "—");
         assert_eq!(jobs(&names(1)), "000000000000");

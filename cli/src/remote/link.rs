@@ -248,6 +248,6 @@ impl Tries<'_> {
 
 /// Whether another try cannot help: the other side is not who it should be.
 fn refused_for_good(status: &Status) -> bool {
-    let cause = refusal::cause(status);
-    cause.contains("certificate") || cause.contains("UnknownIssuer")
+    let cause = refusal::cause(status).to_lowercase();
+    cause.contains("certificate") || cause.contains("unknownissuer")
 }

@@ -120,6 +120,12 @@ impl Process {
         }
     }
 
+    /// Returns the number that the system knows it by.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal; a process that is over gets none.
     pub fn signal(&mut self, signal: Signal) {
         if self.status().is_none()

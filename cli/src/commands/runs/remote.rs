@@ -9,7 +9,7 @@ use crate::args::RunsArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
-use crate::output::words::number;
+use crate::output::words::{harmless, number};
 use crate::remote::{self, Remote, run_json, run_state};
 
 /// Runs of one page.
@@ -53,7 +53,7 @@ pub(super) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
     ];
     let mut evaluations = vec![head.map(str::to_owned).to_vec()];
     for run in &runs {
-        let mut cells = vec![run.id.clone(), run.name.clone(), run_state(run)];
+        let mut cells = vec![run.id.clone(), harmless(&run.name), run_state(run)];
         match row_of(run) {
             Row::Run(row) => {
                 cells.extend(numbers(&row));

@@ -4,12 +4,12 @@ use serde_json::json;
 use skillopt_coordinator::read_model::is_over;
 use skillopt_proto::v1::{ResumeRunRequest, Run, SubmitRunRequest};
 
-use super::marker::{Marker, new_key};
 use super::order::Order;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::marker::{Marker, new_key};
 use crate::output::Out;
-use crate::output::words::amount;
+use crate::output::words::{amount, harmless};
 use crate::remote::{self, Remote, run_json};
 
 /// Bytes of an upload that is worth a word.
@@ -42,7 +42,7 @@ pub(super) fn and_leave(order: &Order, out: &Out) -> Result<Exit, Failure> {
     } else {
         "was submitted"
     };
-    out.chat(format!("run {} ({}) {verb}", run.id, run.name));
+    out.chat(format!("run {} ({}) {verb}", run.id, harmless(&run.name)));
     let dir = if order.has_folder {
         order.config.out_root.as_str()
     } else {

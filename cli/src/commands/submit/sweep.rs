@@ -11,10 +11,10 @@ use skillopt_core::Hash;
 use skillopt_proto::v1::{Cell, ResumeSweepRequest, SubmitSweepRequest, Sweep};
 
 use self::plan::Planned;
-use super::marker::{Marker, new_key};
 use crate::args::SweepArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::marker::{Marker, new_key};
 use crate::output::Out;
 use crate::output::words::amount;
 use crate::remote::{self, Address, Remote};

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use skillopt_coordinator::prepare::Prepared;
 use skillopt_coordinator::progress::Progress;
 use skillopt_coordinator::read_model::{RunRow, RunView, is_over};
-use skillopt_proto::v1::Run;
+use skillopt_proto::v1::{Progress as Reach, Run};
 use skillopt_runtime::Shutdown;
 
 use super::order::Order;
@@ -23,6 +23,7 @@ use crate::status::Status;
 /// Our own files, which are the local program's, not the coordinator's.
 const OURS: &[&str] = &[
     ".skillopt/lock",
+    ".skillopt/store.sqlite.lock",
     ".skillopt/run.json",
     ".skillopt/status.json",
     ".skillopt/cluster.json",
@@ -69,30 +70,35 @@ async fn follow(remote: &Remote, run: Run, reporter: &Reporter) -> Result<Run, F
     let id = run.id.clone();
     let mut last = run;
     let mut reach: HashMap<String, u64> = HashMap::new();
-    // The first picture of a paused run may be older than its going on.
-    let mut pictures = 0;
     remote::watch(remote, &id, |news| {
         match news {
             News::Event(event) => reporter.tell(&Progress::Committed(&event)),
-            News::Progress(progress) => {
-                let before = reach.insert(progress.stage.clone(), progress.done);
-                let n = progress.done.saturating_sub(before.unwrap_or(0));
-                reporter.tell(&Progress::Rolled {
-                    stage: &progress.stage,
-                    n: usize::try_from(n).unwrap_or(usize::MAX),
-                    of: usize::try_from(progress.total).unwrap_or(usize::MAX),
-                });
-            }
-            News::Run(run) => {
-                pictures += 1;
-                last = *run;
-            }
+            News::Progress(progress) => rolled(&progress, &mut reach, reporter),
+            News::Run(run) => last = *run,
         }
-        // After its end the rest of the log comes, then the stream ends by itself.
-        !(last.state == "paused" && pictures > 1)
+        // After the end of a run the rest of its log comes, then the stream ends by itself. A paused
+        // one may stay so: all that there is of it is enough.
+        !(last.state == "paused" && reporter.view().run.steps_done >= steps_done(&last))
     })
     .await?;
     Ok(last)
+}
+
+/// Tells what came in since the last time.
+fn rolled(progress: &Reach, reach: &mut HashMap<String, u64>, reporter: &Reporter) {
+    let before = reach.insert(progress.stage.clone(), progress.done);
+    let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    reporter.tell(&Progress::Rolled {
+        stage: &progress.stage,
+        n: whole(progress.done.saturating_sub(before.unwrap_or(0))),
+        of: whole(progress.total),
+    });
+}
+
+/// Steps that the coordinator knows of; none of a run without a row.
+fn steps_done(run: &Run) -> u64 {
+    let row: Option<RunRow> = serde_json::from_str(&run.row_json).ok();
+    row.map_or(0, |row| row.steps_done)
 }
 
 /// Fetches the folder, as far as there is one.

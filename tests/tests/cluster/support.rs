@@ -1,4 +1,4 @@
-//! Whole clusters: real processes, a real Redis, the models behind HTTP.
+//! The tests' own Redis and proxy.
 
 use std::time::Duration;
 

@@ -1,0 +1,104 @@
+//! The composition root of a cluster's processes: everything that stands on Redis.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use skillopt_queue::redis::{
+    Link, Options, RedisBoard, RedisLedger, RedisQueue, RedisRates, RedisStore,
+};
+use skillopt_queue::{Board, Ledger, Queue, Rates, Store, store};
+
+use skillopt_runtime::clock::unix_ms;
+
+use crate::args::RedisArgs;
+use crate::failure::Failure;
+use crate::redis_url::redis_url;
+
+/// Where everything is that processes of a cluster share.
+#[derive(Clone)]
+pub(crate) struct Place {
+    url: String,
+    options: Options,
+}
+
+impl Place {
+    /// Reads where it is.
+    ///
+    /// # Errors
+    /// No Redis is named, or its password cannot be read.
+    pub(crate) fn of(args: &RedisArgs) -> Result<Self, Failure> {
+        let options = Options {
+            namespace: args.namespace.clone(),
+            objects: args.objects.clone(),
+            ca: args.redis_ca.clone(),
+            ..Options::default()
+        };
+        Ok(Self {
+            url: redis_url(args)?,
+            options,
+        })
+    }
+}
+
+/// What stands on Redis.
+pub(crate) struct Parts {
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) board: Arc<dyn Board>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) rates: Arc<dyn Rates>,
+    /// The server, without its login.
+    pub(crate) server: String,
+}
+
+impl Parts {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The server cannot be used; the message says why and what to do.
+    pub(crate) async fn open(place: &Place) -> Result<Self, store::Error> {
+        let link = Link::open(&place.url, place.options.clone()).await?;
+        let store = RedisStore::new(link.clone())?;
+        Ok(Self {
+            server: link.place(),
+            queue: Arc::new(RedisQueue::open(store.clone()).await?),
+            store: Arc::new(store),
+            board: Arc::new(RedisBoard::new(link.clone())),
+            ledger: Arc::new(RedisLedger::new(link.clone())),
+            rates: Arc::new(RedisRates::new(link)),
+        })
+    }
+}
+
+/// Listens before anything else is started, so that an address in use is told at once.
+///
+/// # Errors
+/// The address cannot be used.
+pub(crate) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let cannot = |e: std::io::Error| {
+        Failure::usage(format!("cannot listen on {address}: {e}"))
+            .hint("choose another address; port 0 takes a free one")
+    };
+    let listener = TcpListener::bind(address).map_err(cannot)?;
+    let bound = listener.local_addr().map_err(cannot)?;
+    Ok((listener, bound))
+}
+
+/// Returns a name that no other process has, also after a restart on the same host.
+pub(crate) fn unique(name: &str) -> String {
+    // The standard library seeds each of these from the system's randomness.
+    let mark = RandomState::new().hash_one(unix_ms());
+    format!("{name}.{:08x}", mark & 0xffff_ffff)
+}
+
+/// Names this process: host and process number.
+pub(crate) fn own_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let host = host.or_else(|| std::env::var("HOSTNAME").ok());
+    let host = host
+        .as_deref()
+        .map(str::trim)
+        .filter(|host| !host.is_empty());
+    format!("{}-{}", host.unwrap_or("local"), std::process::id())
+}

@@ -1,0 +1,65 @@
+//! Calls of a cluster, made in the folder of a [`World`].
+
+use std::process::Command;
+
+use super::program::{Ended, run};
+use super::{Cluster, World};
+
+impl World {
+    /// Makes a call to a cluster, started in this folder.
+    #[must_use]
+    pub fn ask(&self, cluster: &Cluster, args: &[&str]) -> Command {
+        let mut command = cluster.command(args);
+        command.current_dir(self.path(""));
+        command
+    }
+
+    /// Makes the call `skillopt submit train --wait` with models at `url`.
+    #[must_use]
+    pub fn submit(&self, cluster: &Cluster, out: &str, url: &str, more: &[&str]) -> Command {
+        let url = format!("model.openai_compatible_base_url={url}");
+        let args = [
+            "submit",
+            "train",
+            "config.yaml",
+            "--wait",
+            "--out",
+            out,
+            "--set",
+            &url,
+        ];
+        let mut command = self.ask(cluster, &args);
+        command.args(more);
+        command
+    }
+
+    /// Trains on a cluster to the end.
+    ///
+    /// # Panics
+    /// The exit code is not 0; the message shows what the processes of the cluster said.
+    #[track_caller]
+    pub fn trained_on(&self, cluster: &Cluster, out: &str, url: &str, more: &[&str]) -> Ended {
+        let ended = run(&mut self.submit(cluster, out, url, more));
+        assert!(
+            ended.status.success(),
+            "{}\n{}\n{}\n{}",
+            ended.status,
+            ended.stdout,
+            ended.stderr,
+            cluster.said()
+        );
+        ended
+    }
+
+    /// Returns the id of the run that was submitted for a folder.
+    ///
+    /// # Panics
+    /// None was.
+    #[must_use]
+    pub fn run_id(&self, out: &str) -> String {
+        let marker = self.json(&format!("{out}/.skillopt/cluster.json"));
+        let id = marker["run"].as_str().unwrap_or_default().to_owned();
+        assert!(!id.is_empty(), "`{out}` was not submitted: {marker}");
+        id
+    }
+}

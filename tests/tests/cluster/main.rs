@@ -1,0 +1,6 @@
+//! Whole clusters: real processes, a real Redis, the models behind HTTP.
+
+mod commands;
+mod support;
+mod trainings;
+mod up;
