@@ -296,14 +296,18 @@ fn limits(config: &RunConfig, timeout_s: f64) -> Limits {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "checked to be 0.001 to 86400"
+        reason = "checked to be 0.001 to 86400, and 0 to 0.5"
     )]
-    let call_timeout_ms = (timeout_s * 1_000.0).ceil() as u64;
+    let (call_timeout_ms, hedge_permille) = (
+        (timeout_s * 1_000.0).ceil() as u64,
+        (config.hedge * 1_000.0).round() as u32,
+    );
     Limits {
         call_timeout_ms,
         attempts: config.retry_attempts,
         retry_base_ms: config.retry_base_ms,
         retry_cap_ms: config.retry_cap_ms,
+        hedge_permille,
     }
 }
 

@@ -290,6 +290,11 @@ impl Price {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
 /// Limits of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -301,6 +306,9 @@ pub struct Limits {
     pub retry_base_ms: u64,
     /// Longest wait between tries, in milliseconds.
     pub retry_cap_ms: u64,
+    /// Calls of a thousand that may be made a second time while the first is still open.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hedge_permille: u32,
 }
 
 /// Why a job ended without a result: its run pauses with this text.

@@ -1,11 +1,34 @@
 //! Every model call of a worker goes through here.
 
+use std::sync::{Mutex, PoisonError};
+
 use skillopt_backends::{CallError, ChatReply, ChatRequest};
 use skillopt_core::job::Envelope;
 use skillopt_queue::Ticket;
 
 use crate::blobs::Model;
+use crate::meter::{Instead, Meter, Metered, Which};
 use crate::metrics::Metrics;
+
+/// What has to become of a delivery in which a call could not be made, whatever else is said of it.
+#[derive(Default)]
+pub(crate) struct Noted(Mutex<Option<Instead>>);
+
+impl Noted {
+    fn note(&self, instead: Instead) {
+        // The first call that could not be made decides.
+        self.lock().get_or_insert(instead);
+    }
+
+    pub(crate) fn take(&self) -> Option<Instead> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instead>> {
+        // No section under this lock can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Makes the calls of one delivery of a job.
 #[derive(Clone, Copy)]
@@ -15,6 +38,9 @@ pub(crate) struct Calls<'a> {
     /// Names this delivery.
     pub(crate) ticket: Ticket,
     pub(crate) metrics: &'a Metrics,
+    /// Caps and rates, if there are any.
+    pub(crate) meter: Option<&'a Meter>,
+    pub(crate) noted: &'a Noted,
 }
 
 impl Calls<'_> {
@@ -25,8 +51,31 @@ impl Calls<'_> {
         request: &ChatRequest,
         turn: u32,
     ) -> Result<ChatReply, CallError> {
-        let answer = model.client.chat(request).await;
-        self.metrics.call(&answer);
-        answer
+        let Some(meter) = self.meter else {
+            let answer = model.client.chat(request).await;
+            self.metrics.call(&answer);
+            return answer;
+        };
+        let which = Which {
+            id: &format!("{}/{turn}", self.ticket.fence.0),
+            payer: self.envelope.payer.as_ref(),
+            profile: &model.profile,
+            hedge_permille: self.envelope.limits.hedge_permille,
+        };
+        match meter.call(which, model.client.as_ref(), request).await {
+            Metered::Made(answer) => {
+                self.metrics.call(&answer);
+                answer
+            }
+            Metered::Not(instead) => {
+                let detail = instead.failure().cause.clone();
+                self.noted.note(instead);
+                // Ends the rollout; what is told to the queue was noted.
+                Err(CallError::Connection {
+                    endpoint: model.profile.endpoint.clone(),
+                    detail,
+                })
+            }
+        }
     }
 }

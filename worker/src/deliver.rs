@@ -10,7 +10,7 @@ use skillopt_queue::{Leased, Ticket};
 use skillopt_runtime::clock::Stopwatch;
 
 use crate::Place;
-use crate::calls::Calls;
+use crate::calls::{Calls, Noted};
 use crate::execute::{Delivery, execute};
 use crate::health::Trial;
 use crate::held::HeldJob;
@@ -135,10 +135,13 @@ async fn work(shift: &Shift, leased: &Leased) -> Delivery {
             });
         }
     };
+    let noted = Noted::default();
     let calls = Calls {
         envelope: &envelope,
         ticket: leased.ticket,
         metrics: &worker.metrics,
+        meter: worker.meter.as_deref(),
+        noted: &noted,
     };
     let delivery = execute(&worker.blobs, calls, leased.retries).await;
     if shift.place() == Place::Alone || !delivery.may_be_ours() {
@@ -171,6 +174,11 @@ async fn tell(shift: &Shift, leased: &Leased, held: &HeldJob, delivery: Delivery
             let cause = failure.cause.as_str();
             let told = persist(shift, ticket, held, || queue.retry(ticket, wait, cause)).await;
             known(told, Outcome::Retried)
+        }
+        Delivery::Postponed { wait, failure } => {
+            let cause = failure.cause.as_str();
+            let told = persist(shift, ticket, held, || queue.postpone(ticket, wait, cause)).await;
+            known(told, Outcome::Postponed)
         }
         Delivery::Lost(failure) => give_up(shift, ticket, held, failure).await,
         Delivery::Fault(_) => {

@@ -16,6 +16,7 @@ use skillopt_runtime::Retry;
 
 use crate::blobs::Blobs;
 use crate::calls::Calls;
+use crate::meter::Instead;
 use crate::stop::{Blame, Stop};
 use crate::target::{Memory, SlotTarget, request};
 
@@ -25,6 +26,8 @@ pub(crate) enum Delivery {
     Done(Bytes),
     /// Without one; try again later.
     Later { wait: Duration, failure: Failure },
+    /// Without one, for its calls could not be made now; nothing is counted against it.
+    Postponed { wait: Duration, failure: Failure },
     /// For good; its run pauses.
     Lost(Failure),
     /// Without one, and it is this worker's fault: others may do better.
@@ -35,7 +38,7 @@ impl Delivery {
     /// Returns whether a fault of this machine may have caused it.
     pub(crate) fn may_be_ours(&self) -> bool {
         match self {
-            Self::Done(_) | Self::Fault(_) => false,
+            Self::Done(_) | Self::Fault(_) | Self::Postponed { .. } => false,
             Self::Later { failure, .. } | Self::Lost(failure) => {
                 failure.class == FailureClass::Infrastructure
             }
@@ -59,6 +62,21 @@ impl From<Stop> for Trouble {
 pub(crate) async fn execute(blobs: &Blobs, calls: Calls<'_>, retries: u32) -> Delivery {
     let envelope = calls.envelope;
     let unit = unit(envelope, retries);
+    let delivery = attempt(blobs, calls, retries, unit).await;
+    // A call that was not made is no failure of the job, and no success either.
+    match calls.noted.take() {
+        None => delivery,
+        Some(Instead::Later { wait, failure }) => Delivery::Postponed {
+            // Jobs that wait for the same thing do not come back at the same moment.
+            wait: wait.mul_f64(1.0 + unit / 4.0),
+            failure,
+        },
+        Some(Instead::Refused(failure)) => Delivery::Lost(failure),
+    }
+}
+
+async fn attempt(blobs: &Blobs, calls: Calls<'_>, retries: u32, unit: f64) -> Delivery {
+    let envelope = calls.envelope;
     let result = match &envelope.job.work {
         Work::Rollout(work) => rollout(blobs, calls, work).await.and_then(|r| encode(&r)),
         Work::Chat(work) => chat(blobs, calls, work).await.and_then(|r| encode(&r)),

@@ -37,8 +37,15 @@ impl Worker {
         if shift.place() == Place::Cluster {
             care.spawn(Arc::clone(&shift).look_often());
         }
+        if let Some(meter) = shift.worker.meter.clone() {
+            care.spawn(async move { meter.run().await });
+        }
         let outcome = take_all(&shift).await;
         care.shutdown().await;
+        if let Some(meter) = &shift.worker.meter {
+            // What is not told is spent all the same; reservations are given back by themselves.
+            drop(tokio::time::timeout(HAND_BACK_MAX, meter.flush()).await);
+        }
         outcome.and(pulse.end().await)
     }
 }

@@ -12,9 +12,11 @@ mod check;
 mod deliver;
 mod execute;
 mod health;
+mod hedge;
 mod held;
 mod lease;
 mod lifeline;
+mod meter;
 mod metrics;
 mod model;
 mod offers;
@@ -34,6 +36,7 @@ use std::sync::Arc;
 use skillopt_queue::{Queue, Store};
 
 pub use lifeline::{Connect, Connecting, Lifeline};
+pub use meter::Meter;
 pub use model::{ModelFactory, Unusable};
 pub use offers::lanes;
 pub use settings::{Place, Settings};
@@ -50,6 +53,7 @@ pub struct Worker {
     queue: Arc<dyn Queue>,
     blobs: Blobs,
     metrics: Metrics,
+    meter: Option<Arc<Meter>>,
     connect: Connect,
     ops: Option<TcpListener>,
     teller: Option<Teller>,
@@ -73,6 +77,7 @@ impl Worker {
             settings,
             queue,
             metrics: Metrics::new(),
+            meter: None,
             connect: Arc::new(move || Box::pin(std::future::ready(Ok(own.clone())))),
             ops: None,
             teller: None,
@@ -91,6 +96,13 @@ impl Worker {
     #[must_use]
     pub fn with_ops(mut self, listener: TcpListener) -> Self {
         self.ops = Some(listener);
+        self
+    }
+
+    /// Makes calls under caps and rates.
+    #[must_use]
+    pub fn with_meter(mut self, meter: Meter) -> Self {
+        self.meter = Some(Arc::new(meter));
         self
     }
 

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     Done,
     /// It is tried again later.
     Retried,
+    /// Its calls cannot be made now; it comes again later.
+    Postponed,
     /// It was given up.
     GivenUp,
     /// It went back untouched.
@@ -35,6 +37,7 @@ impl Outcome {
         match self {
             Self::Done => "done",
             Self::Retried => "retried",
+            Self::Postponed => "postponed",
             Self::GivenUp => "given_up",
             Self::HandedBack => "handed_back",
             Self::Fault => "fault",

@@ -256,6 +256,7 @@ impl Rig {
                     attempts: 3,
                     retry_base_ms: 10,
                     retry_cap_ms: 10,
+                    hedge_permille: 0,
                 },
                 payer: None,
             };

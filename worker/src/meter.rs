@@ -1,0 +1,502 @@
+//! Calls of models under caps and rates that all workers share.
+//!
+//! Before a call whose payer has a cap, its price at most is reserved; after it, what it was is
+//! settled. An account that has limits or is in trouble is asked first; others cost nothing. What
+//! nobody caps is counted in batches.
+
+mod cost;
+mod gathered;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest};
+use skillopt_core::job::{Failure, FailureClass, Payer, Profile};
+use skillopt_queue::ledger::{Ledger, Reservation, Reserved, Settlement};
+use skillopt_queue::rates::{Account, Ask, Go, Hold, Outcome, Rates};
+use skillopt_queue::store;
+use skillopt_runtime::clock::Stopwatch;
+use tokio::sync::Notify;
+
+use self::cost::{billed, purses, spent, worst};
+use self::gathered::Gathered;
+use crate::hedge::Hedge;
+
+/// A wait up to this is spent in the slot; for a longer one the job goes back to the queue.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+/// Between two looks at which accounts have limits or are in trouble.
+const POLL: Duration = Duration::from_millis(250);
+/// What is counted is told to the ledger this often.
+const FLUSH: Duration = Duration::from_millis(500);
+/// A reservation outlives the longest call by this.
+const MARGIN: Duration = Duration::from_secs(30);
+/// When to ask again if a cap may have room once calls under way have ended.
+const CAP_WAIT: Duration = Duration::from_secs(1);
+/// An account that has answered nothing for this long pauses the runs that use it.
+const STUCK_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum Metered {
+    /// It was made.
+    Made(Result<ChatReply, CallError>),
+    /// It was not, and this has to become of its job.
+    Not(Instead),
+}
+
+/// What has to become of a job whose call cannot be made.
+#[derive(Debug)]
+pub(crate) enum Instead {
+    /// It goes back, and nothing is counted against it.
+    Later { wait: Duration, failure: Failure },
+    /// The run pauses.
+    Refused(Failure),
+}
+
+impl Instead {
+    pub(crate) const fn failure(&self) -> &Failure {
+        match self {
+            Self::Later { failure, .. } | Self::Refused(failure) => failure,
+        }
+    }
+}
+
+/// Which call.
+#[derive(Clone, Copy)]
+pub(crate) struct Which<'a> {
+    /// Unique: ticket and turn.
+    pub(crate) id: &'a str,
+    pub(crate) payer: Option<&'a Payer>,
+    pub(crate) profile: &'a Profile,
+    /// Calls of a thousand that may be made twice.
+    pub(crate) hedge_permille: u32,
+}
+
+/// Shares caps and rates with all other workers.
+pub struct Meter {
+    ledger: Arc<dyn Ledger>,
+    rates: Option<Arc<dyn Rates>>,
+    /// Begins the names of settlements.
+    name: String,
+    batches: AtomicU64,
+    /// Accounts with limits or in trouble, as of the last look.
+    listed: Mutex<HashMap<String, Account>>,
+    gathered: Mutex<Gathered>,
+    /// Something reserved waits to be settled.
+    is_due: Notify,
+    hedge: Hedge,
+}
+
+impl Meter {
+    /// Makes a meter over `ledger`; `name` is unique, also after a restart. Without `rates` an
+    /// account is as fast as it is.
+    #[must_use]
+    pub fn new(name: &str, ledger: Arc<dyn Ledger>, rates: Option<Arc<dyn Rates>>) -> Self {
+        Self {
+            ledger,
+            rates,
+            name: name.to_owned(),
+            batches: AtomicU64::new(0),
+            listed: Mutex::default(),
+            gathered: Mutex::default(),
+            is_due: Notify::new(),
+            hedge: Hedge::default(),
+        }
+    }
+
+    /// Looks at accounts and tells the ledger what was counted, until dropped. Call
+    /// [`Meter::flush`] afterwards.
+    pub async fn run(&self) {
+        let mut poll = tokio::time::interval(POLL);
+        let mut flush = tokio::time::interval(FLUSH);
+        for interval in [&mut poll, &mut flush] {
+            interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        }
+        loop {
+            tokio::select! {
+                () = self.is_due.notified() => drop(self.flush_reserved().await),
+                // What could not be told is told at the next time.
+                _ = flush.tick() => drop(self.flush().await),
+                _ = poll.tick() => self.look().await,
+            }
+        }
+    }
+
+    /// Tells the ledger everything that was counted.
+    ///
+    /// # Errors
+    /// The ledger cannot be reached; what was counted is kept for the next time.
+    pub async fn flush(&self) -> Result<(), store::Error> {
+        let batch = self.batches.fetch_add(1, Ordering::Relaxed);
+        let done = lock(&self.gathered).take_all(&format!("{}/{batch}", self.name));
+        self.settle(done).await
+    }
+
+    async fn flush_reserved(&self) -> Result<(), store::Error> {
+        let done = lock(&self.gathered).take_reserved();
+        self.settle(done).await
+    }
+
+    async fn settle(&self, done: Vec<Settlement>) -> Result<(), store::Error> {
+        if done.is_empty() {
+            return Ok(());
+        }
+        // Under the same names, so that what the ledger knows already counts once.
+        let unsent = Unsent {
+            meter: self,
+            done: Some(done),
+        };
+        let told = self
+            .ledger
+            .settle(unsent.done.as_deref().unwrap_or_default());
+        let told = told.await;
+        if told.is_ok() {
+            unsent.forget();
+        }
+        told
+    }
+
+    async fn look(&self) {
+        let Some(rates) = &self.rates else { return };
+        // Rates that cannot be reached are as they were.
+        if let Ok(accounts) = rates.accounts().await {
+            let by_name = accounts.into_iter().map(|a| (a.name.clone(), a));
+            *lock(&self.listed) = by_name.collect();
+        }
+    }
+
+    /// Makes a call as soon as caps and rates allow it.
+    ///
+    /// # Cancel safety
+    /// A dropped call is settled at the price of its input, for it may have been paid.
+    pub(crate) async fn call(
+        &self,
+        which: Which<'_>,
+        model: &dyn ChatModel,
+        request: &ChatRequest,
+    ) -> Metered {
+        if lock(&self.gathered).is_full() {
+            return later(
+                CAP_WAIT,
+                "the ledger has not been reached for a while".to_owned(),
+            );
+        }
+        let mut open = match self.reserve(which, request).await {
+            Ok(open) => open,
+            Err(instead) => return instead,
+        };
+        let account = account(which.profile);
+        if let Some(instead) = self.wait_for_turn(which, account, request, &mut open).await {
+            return instead;
+        }
+        open.is_made = true;
+        let watch = Stopwatch::start();
+        let answer = self.make(which, model, request).await;
+        open.close(&answer);
+        if answer.is_ok() {
+            self.hedge.answered(&request.model, watch.elapsed());
+        }
+        self.report(account, which.id, &answer).await;
+        match &answer {
+            Err(e @ CallError::Throttled { retry_after, .. }) if self.rates.is_some() => {
+                self.throttled(account, e, *retry_after)
+            }
+            _ => Metered::Made(answer),
+        }
+    }
+
+    async fn reserve<'a>(
+        &'a self,
+        which: Which<'a>,
+        request: &ChatRequest,
+    ) -> Result<Open<'a>, Metered> {
+        let open = Open {
+            meter: self,
+            which,
+            most: worst(request, which.payer.and_then(|payer| payer.price)),
+            is_made: false,
+            is_closed: false,
+        };
+        let Some(payer) = which.payer.filter(|payer| payer.is_capped) else {
+            return Ok(open);
+        };
+        // Made before the question, so that whatever is held is given back if we are dropped.
+        let asked = Reservation {
+            id: which.id.to_owned(),
+            purses: purses(payer),
+            most: open.most,
+            is_unpriced: payer.price.is_none(),
+            lifetime: request.timeout + WAIT_MAX + MARGIN,
+        };
+        match self.ledger.reserve(&[asked]).await.map(|mut all| all.pop()) {
+            Ok(Some(Reserved::Held)) => Ok(open),
+            Ok(Some(Reserved::Wait { purse })) => {
+                open.forget();
+                let cause = format!("`{purse}` is nearly used up; calls under way may leave some");
+                Err(later(CAP_WAIT, cause))
+            }
+            Ok(Some(Reserved::Refused { purse, what })) => {
+                open.forget();
+                let cause = format!(
+                    "the cap of {what} of `{purse}` does not allow another call of `{}`; raise it \
+                     (`budget` in the configuration of a run), then resume",
+                    request.model
+                );
+                let class = FailureClass::Budget;
+                Err(Metered::Not(Instead::Refused(Failure { class, cause })))
+            }
+            // Whether it is held is not known: it is given back.
+            Ok(None) => Err(later(CAP_WAIT, "the ledger gave no answer".to_owned())),
+            Err(e) => Err(later(
+                CAP_WAIT,
+                format!("the ledger cannot be reached: {e}"),
+            )),
+        }
+    }
+
+    /// Waits until the account allows the call; returns what to do instead if that takes long.
+    async fn wait_for_turn(
+        &self,
+        which: Which<'_>,
+        account: &str,
+        request: &ChatRequest,
+        open: &mut Open<'_>,
+    ) -> Option<Metered> {
+        let rates = self.rates.as_ref()?;
+        let mut left = WAIT_MAX;
+        while lock(&self.listed).contains_key(account) {
+            let ask = Ask {
+                account: account.to_owned(),
+                call: which.id.to_owned(),
+                tokens: open.most.tokens(),
+                lifetime: request.timeout + MARGIN,
+            };
+            let (wait, why) = match rates.ask(&[ask]).await.map(|mut all| all.pop()) {
+                // Rates that cannot be reached hold nobody up; the provider has the last word.
+                Ok(Some(Go::Now) | None) | Err(_) => return None,
+                Ok(Some(Go::NotBefore { wait, why, .. })) => (wait, why),
+            };
+            if self.stuck_for(account) >= STUCK_MAX {
+                return Some(Metered::Not(Instead::Refused(stuck(account))));
+            }
+            if wait > left {
+                let why = match why {
+                    Hold::Requests => "its requests a minute are used up",
+                    Hold::Tokens => "its tokens a minute are used up",
+                    Hold::Concurrency => "as many calls as it bears are under way",
+                    Hold::Paused => "it asked to wait, or does not answer",
+                };
+                return Some(later(wait, format!("`{account}` is not called now: {why}")));
+            }
+            left = left.saturating_sub(wait.max(Duration::from_millis(1)));
+            tokio::time::sleep(wait).await;
+        }
+        None
+    }
+
+    /// Makes the call, and a copy of it if it takes unusually long and that is wanted.
+    async fn make(
+        &self,
+        which: Which<'_>,
+        model: &dyn ChatModel,
+        request: &ChatRequest,
+    ) -> Result<ChatReply, CallError> {
+        let first = model.chat(request);
+        let is_capped = which.payer.is_some_and(|payer| payer.is_capped);
+        // A copy has no reservation.
+        if which.hedge_permille == 0 || is_capped {
+            return first.await;
+        }
+        let Some(patience) = self.hedge.patience(&request.model) else {
+            return first.await;
+        };
+        tokio::pin!(first);
+        if let Ok(answer) = tokio::time::timeout(patience, &mut first).await {
+            return answer;
+        }
+        if !self.hedge.take(&request.model, which.hedge_permille) {
+            return first.await;
+        }
+        // The loser is counted when this returns or is dropped: its input was sent.
+        let copy_id = format!("{}/copy", which.id);
+        let copy = Open {
+            meter: self,
+            which: Which {
+                id: &copy_id,
+                ..which
+            },
+            most: worst(request, which.payer.and_then(|payer| payer.price)),
+            is_made: true,
+            is_closed: false,
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = &mut first => answer,
+            answer = model.chat(request) => match answer {
+                // A copy that fails decides nothing.
+                Err(_) => first.await,
+                ok => ok,
+            },
+        };
+        drop(copy);
+        answer
+    }
+
+    async fn report(&self, account: &str, id: &str, answer: &Result<ChatReply, CallError>) {
+        let Some(rates) = &self.rates else { return };
+        let outcome = outcome(answer);
+        let is_trouble = matches!(outcome, Outcome::Throttled(_) | Outcome::Failed);
+        if !is_trouble && !lock(&self.listed).contains_key(account) {
+            return;
+        }
+        if is_trouble {
+            // Its next call asks, without waiting for the next look.
+            let mut listed = lock(&self.listed);
+            listed.entry(account.to_owned()).or_default();
+        }
+        let done = (account.to_owned(), id.to_owned(), outcome);
+        // A lost report frees its place when the call's time is over.
+        drop(rates.report(&[done]).await);
+    }
+
+    /// What a 429 means for the job: it goes back, for it is the account's trouble, not its own.
+    fn throttled(&self, account: &str, error: &CallError, hint: Option<Duration>) -> Metered {
+        if self.stuck_for(account) >= STUCK_MAX {
+            return Metered::Not(Instead::Refused(stuck(account)));
+        }
+        let wait = hint
+            .unwrap_or(CAP_WAIT)
+            .min(skillopt_runtime::retry::HINT_MAX);
+        later(wait, error.to_string())
+    }
+
+    fn stuck_for(&self, account: &str) -> Duration {
+        let listed = lock(&self.listed);
+        let ms = listed.get(account).map_or(0, |a| a.stuck_for_ms);
+        Duration::from_millis(ms)
+    }
+}
+
+/// A call on its way: whatever becomes of it, it is counted once.
+struct Open<'a> {
+    meter: &'a Meter,
+    which: Which<'a>,
+    most: skillopt_queue::ledger::Amount,
+    /// Whether it may have reached the provider.
+    is_made: bool,
+    is_closed: bool,
+}
+
+impl Open<'_> {
+    fn close(mut self, answer: &Result<ChatReply, CallError>) {
+        let price = self.which.payer.and_then(|payer| payer.price);
+        let used = match answer {
+            Ok(reply) => spent(reply.usage, price),
+            Err(e) => billed(e, self.most, price),
+        };
+        self.count(used);
+    }
+
+    fn forget(mut self) {
+        self.is_closed = true;
+    }
+
+    fn count(&mut self, used: skillopt_queue::ledger::Amount) {
+        self.is_closed = true;
+        let Some(payer) = self.which.payer else {
+            return;
+        };
+        let is_reserved = payer.is_capped;
+        lock(&self.meter.gathered).add(self.which.id, payer, used);
+        if is_reserved {
+            self.meter.is_due.notify_one();
+        }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if self.is_closed {
+            return;
+        }
+        let price = self.which.payer.and_then(|payer| payer.price);
+        let used = if self.is_made {
+            cost::input(self.most, price)
+        } else {
+            Default::default()
+        };
+        if self.is_made || self.which.payer.is_some_and(|payer| payer.is_capped) {
+            self.count(used);
+        }
+    }
+}
+
+/// Settlements under way: kept if they were not told.
+struct Unsent<'a> {
+    meter: &'a Meter,
+    done: Option<Vec<Settlement>>,
+}
+
+impl Unsent<'_> {
+    fn forget(mut self) {
+        self.done = None;
+    }
+}
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        if let Some(done) = self.done.take() {
+            lock(&self.meter.gathered).keep(done);
+        }
+    }
+}
+
+/// Names the account of a model: its address, or its backend if it has none.
+fn account(profile: &Profile) -> &str {
+    if profile.endpoint.is_empty() {
+        &profile.backend
+    } else {
+        &profile.endpoint
+    }
+}
+
+fn outcome(answer: &Result<ChatReply, CallError>) -> Outcome {
+    match answer {
+        Ok(reply) => {
+            let usage = reply.usage;
+            Outcome::Answered(usage.prompt_tokens.saturating_add(usage.completion_tokens))
+        }
+        Err(CallError::Throttled { retry_after, .. }) => Outcome::Throttled(*retry_after),
+        Err(
+            CallError::Server { .. } | CallError::Connection { .. } | CallError::Timeout { .. },
+        ) => Outcome::Failed,
+        Err(_) => Outcome::Nothing,
+    }
+}
+
+fn later(wait: Duration, cause: String) -> Metered {
+    let class = FailureClass::Provider;
+    let failure = Failure { class, cause };
+    Metered::Not(Instead::Later { wait, failure })
+}
+
+fn stuck(account: &str) -> Failure {
+    Failure {
+        class: FailureClass::Provider,
+        cause: format!(
+            "`{account}` has answered no call for {} minutes; look at its limits and its state, \
+             then resume",
+            STUCK_MAX.as_secs() / 60
+        ),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No section under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;
