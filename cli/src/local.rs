@@ -23,6 +23,7 @@ use skillopt_worker::{Settings, Worker};
 use crate::failure::Failure;
 use crate::models;
 use crate::output::progress::Reporter;
+use crate::purse::Purse;
 use crate::status::{self, Status};
 
 /// What a call may take beyond its own limit until its answer is stored.
@@ -40,6 +41,8 @@ pub(crate) struct Local {
     queue: Arc<dyn Queue>,
     worker: Arc<Worker>,
     scope: String,
+    /// What the run may spend, if somebody said so.
+    purse: Option<Purse>,
     /// The database as it was named.
     named_store: String,
     /// How long a run that stops waits for calls under way.
@@ -77,7 +80,13 @@ impl Local {
             Arc::clone(&store),
             models::factory(config),
         );
+        let purse = Purse::open(config, &folder, prepared.common.run.as_str())?;
+        let worker = match &purse {
+            Some(purse) => worker.with_meter(purse.meter()),
+            None => worker,
+        };
         Ok(Self {
+            purse,
             folder,
             store,
             queue,
@@ -153,6 +162,10 @@ impl Local {
         let (mut retrying, mut written) = (0, None);
         loop {
             tokio::time::sleep(BEAT).await;
+            if let Some(purse) = &self.purse {
+                // Calls under way count as spent, should this process die.
+                drop(purse.write(&self.folder, true).await);
+            }
             let stats = self.queue.stats().await.ok();
             let delayed = stats.map_or(0, |stats| stats.delayed);
             retrying = if delayed > 0 { retrying + 1 } else { 0 };
@@ -215,6 +228,9 @@ impl Local {
         {
             shutdown.now.cancel();
             while tasks.join_next().await.is_some() {}
+        }
+        if let Some(purse) = &self.purse {
+            purse.write(&self.folder, false).await?;
         }
         outcome
     }

@@ -16,6 +16,7 @@ mod output;
 mod place;
 mod preflight;
 mod process;
+mod purse;
 mod redis_url;
 mod remote;
 mod sim_args;

@@ -71,7 +71,12 @@ pub trait Store: Send + Sync + 'static {
     async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, Error> {
         let mut missing = Vec::new();
         for hash in hashes {
-            if self.blobs(std::slice::from_ref(hash)).await?.iter().any(Option::is_none) {
+            if self
+                .blobs(std::slice::from_ref(hash))
+                .await?
+                .iter()
+                .any(Option::is_none)
+            {
                 missing.push(*hash);
             }
         }

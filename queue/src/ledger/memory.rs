@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::machine::Machine;
-use super::{Balance, Caps, Ledger, Reservation, Reserved, Settlement};
+use super::{Amount, Balance, Caps, Ledger, Reservation, Reserved, Settlement};
 use crate::clock::Clock;
 use crate::store;
 
@@ -22,6 +22,24 @@ impl MemoryLedger {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let machine = Arc::default();
         Self { clock, machine }
+    }
+
+    /// Begins with a purse that has `caps` and has `spent` already, in an earlier process.
+    #[must_use]
+    pub fn with_purse(self, purse: &str, caps: Caps, spent: Amount) -> Self {
+        {
+            let mut machine = self.lock();
+            machine.set_caps(purse, caps);
+            let earlier = Settlement {
+                id: format!("earlier {purse}"),
+                purses: vec![purse.to_owned()],
+                is_reserved: false,
+                used: spent,
+                is_unpriced: false,
+            };
+            machine.settle(self.clock.now(), &earlier);
+        }
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, Machine> {
