@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use skillopt_runtime::Shutdown;
-use skillopt_worker::{Connecting, Lifeline, Settings, Worker};
+use skillopt_worker::{Connecting, Lifeline, Meter, Settings, Worker};
 
 use crate::args::WorkerArgs;
 use crate::cluster::{self, Parts};
@@ -60,7 +60,9 @@ pub(crate) fn run(args: &WorkerArgs, out: &Out) -> Result<Exit, Failure> {
                 Box::pin(async move { lifeline(&place).await })
             }
         };
+        let meter = Meter::new(&settings.name, parts.ledger, Some(parts.rates));
         let mut worker = Worker::new(settings, parts.queue, parts.store, models)
+            .with_meter(meter)
             .with_lifeline(Arc::new(connect))
             .with_teller(Arc::new({
                 let say = say.clone();
