@@ -6,15 +6,18 @@
 use std::cell::RefCell;
 
 use bytes::Bytes;
+use zstd::zstd_safe::CParameter;
 
 /// As it is.
 const RAW: u8 = 0;
 /// Compressed.
 const ZSTD: u8 = 1;
-/// Compressed with the dictionary `envelope.txt`.
+/// Compressed with the dictionary `envelope.dict`.
 const WITH_DICTIONARY: u8 = 2;
 
-const DICTIONARY: &[u8] = include_bytes!("envelope.txt");
+/// Made with `zstd --train --maxdict=4096` from 3,400 made-up jobs and results, which differ in
+/// what differs between real ones.
+const DICTIONARY: &[u8] = include_bytes!("envelope.dict");
 /// Shorter values gain nothing.
 const BYTES_MIN: usize = 64;
 /// Longer values gain nothing from the dictionary.
@@ -36,9 +39,12 @@ thread_local! {
 fn with_codec<T>(work: impl FnOnce(&mut Codec) -> std::io::Result<T>) -> std::io::Result<T> {
     CODEC.with_borrow_mut(|codec| {
         if codec.is_none() {
+            let mut primed = zstd::bulk::Compressor::with_dictionary(LEVEL, DICTIONARY)?;
+            // The first byte says it already.
+            primed.set_parameter(CParameter::DictIdFlag(false))?;
             *codec = Some(Codec {
                 plain: zstd::bulk::Compressor::new(LEVEL)?,
-                primed: zstd::bulk::Compressor::with_dictionary(LEVEL, DICTIONARY)?,
+                primed,
                 unplain: zstd::bulk::Decompressor::new()?,
                 unprimed: zstd::bulk::Decompressor::with_dictionary(DICTIONARY)?,
             });
