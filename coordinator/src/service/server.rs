@@ -311,6 +311,9 @@ async fn grpc(
 }
 
 fn tls_config(tls: &Tls) -> ServerTlsConfig {
+    // With two implementations in one program, none is taken by itself. If this was done before,
+    // that choice stands.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let config = ServerTlsConfig::new().identity(Identity::from_pem(&tls.certificate, &tls.key));
     match &tls.client_ca {
         Some(ca) => config.client_ca_root(Certificate::from_pem(ca)),

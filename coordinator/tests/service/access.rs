@@ -1,0 +1,230 @@
+//! Who gets in, and sees what.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::json;
+use skillopt_coordinator::bundle::{What, pack};
+use skillopt_coordinator::service::{Coordinator, Options, ServeError, Tls, admin_token};
+use skillopt_proto::v1;
+use skillopt_proto::v1::cluster_client::ClusterClient;
+use skillopt_proto::v1::runs_client::RunsClient;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
+use tonic::{Code, Request};
+
+use crate::support::{Client, PATIENCE, Shared, World, connect, coordinator, submission};
+
+fn with<T>(token: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let value = format!("Bearer {token}").parse().unwrap();
+    request.metadata_mut().insert("authorization", value);
+    request
+}
+
+async fn token(client: &mut Client, by: &str, role: &str, tenant: &str, lasts_ms: u64) -> String {
+    let wanted = v1::CreateTokenRequest {
+        role: role.to_owned(),
+        tenant: tenant.to_owned(),
+        name: format!("{role} of {tenant}"),
+        lasts_ms,
+    };
+    let made = client.cluster.create_token(with(by, wanted)).await.unwrap();
+    made.into_inner().token
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn roles_and_tenants_limit_what_a_token_may_do() {
+    let (world, shared) = (World::new(), Shared::new());
+    let options = Options {
+        runs_max: 0,
+        admin: Some(admin_token(" the-admin \n")),
+        ..Options::local("one", world.path("scratch"))
+    };
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let nobody = client.cluster.list_workers(v1::ListWorkersRequest {}).await;
+    assert_eq!(nobody.unwrap_err().code(), Code::Unauthenticated);
+
+    let viewer = token(&mut client, "the-admin", "viewer", "a", 0).await;
+    let submitter = token(&mut client, "the-admin", "submitter", "a", 0).await;
+    let admin = token(&mut client, "the-admin", "admin", "a", 0).await;
+    let other = token(&mut client, "the-admin", "submitter", "b", 0).await;
+
+    let packed = pack(&world.config(json!({})), &What::Train).unwrap();
+    let request = submission(&packed, &What::Train, "key");
+    let refused = client.runs.submit_run(with(&viewer, request.clone())).await;
+    assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
+    let early = client
+        .runs
+        .submit_run(with(&submitter, request.clone()))
+        .await;
+    assert_eq!(
+        early.unwrap_err().code(),
+        Code::FailedPrecondition,
+        "no blobs yet"
+    );
+    use skillopt_queue::Store as _;
+    shared.store.put_blobs(packed.blobs.clone()).await.unwrap();
+    let run = client
+        .runs
+        .submit_run(with(&submitter, request))
+        .await
+        .unwrap();
+    let run = run.into_inner().run.unwrap();
+    assert_eq!(
+        (run.tenant.as_str(), run.owner.as_str()),
+        ("a", "submitter of a")
+    );
+
+    let get = || v1::GetRunRequest { id: run.id.clone() };
+    for (who, sees) in [
+        (&viewer, true),
+        (&other, false),
+        (&"the-admin".to_owned(), true),
+    ] {
+        let found = client.runs.get_run(with(who, get())).await;
+        assert_eq!(found.is_ok(), sees);
+        let listed = client
+            .runs
+            .list_runs(with(who, v1::ListRunsRequest::default()))
+            .await;
+        assert_eq!(!listed.unwrap().into_inner().runs.is_empty(), sees);
+    }
+    let cancel = v1::CancelRunRequest { id: run.id.clone() };
+    let others = client.runs.cancel_run(with(&other, cancel.clone())).await;
+    assert_eq!(others.unwrap_err().code(), Code::NotFound);
+    let looks = client.runs.cancel_run(with(&viewer, cancel)).await;
+    assert_eq!(looks.unwrap_err().code(), Code::PermissionDenied);
+
+    // An admin of a tenant makes no token of another.
+    let wanted = v1::CreateTokenRequest {
+        role: "viewer".to_owned(),
+        tenant: "b".to_owned(),
+        name: "x".to_owned(),
+        lasts_ms: 0,
+    };
+    let beyond = client
+        .cluster
+        .create_token(with(&admin, wanted.clone()))
+        .await;
+    assert_eq!(beyond.unwrap_err().code(), Code::PermissionDenied);
+    let below = client.cluster.create_token(with(&submitter, wanted)).await;
+    assert_eq!(below.unwrap_err().code(), Code::PermissionDenied);
+
+    // A token that is over, one that was taken back, and guesses.
+    let short = token(&mut client, "the-admin", "viewer", "a", 1).await;
+    let ended = tokio::time::timeout(PATIENCE, async {
+        while client.runs.get_run(with(&short, get())).await.is_ok() {}
+    });
+    ended.await.unwrap();
+    let id = viewer.split('_').nth(1).unwrap().to_owned();
+    let revoke = v1::RevokeTokenRequest { id };
+    client
+        .cluster
+        .revoke_token(with(&admin, revoke))
+        .await
+        .unwrap();
+    for n in 0..8 {
+        let guess = format!("{viewer}{n}");
+        let shown = if n == 0 { &viewer } else { &guess };
+        let refused = client.runs.get_run(with(shown, get())).await.unwrap_err();
+        let wrong_before = n + 1;
+        let expected = if wrong_before < 5 {
+            Code::Unauthenticated
+        } else {
+            Code::ResourceExhausted
+        };
+        assert_eq!(refused.code(), expected, "{n}: {}", refused.message());
+    }
+    server.drain().await;
+}
+
+#[tokio::test]
+async fn plain_text_stays_on_this_machine() {
+    let (world, shared) = (World::new(), Shared::new());
+    let options = Options {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        ..Options::local("one", world.path("scratch"))
+    };
+    let refused = Coordinator::bind(options, shared.parts()).await;
+    assert!(matches!(refused, Err(ServeError::Plain(_))));
+}
+
+/// A root that vouches for others.
+fn root(name: &str) -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn signed(root: &CertifiedIssuer<'static, KeyPair>) -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, root).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_proves_the_server_and_mutual_tls_the_client() {
+    let (world, shared) = (World::new(), Shared::new());
+    let (ours, theirs) = (root("ours"), root("theirs"));
+    let (certificate, key) = signed(&ours);
+    let options = Options {
+        tls: Some(Tls {
+            certificate: certificate.into_bytes(),
+            key: key.into_bytes(),
+            client_ca: Some(ours.pem().into_bytes()),
+        }),
+        ..Options::local("one", world.path("scratch"))
+    };
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let call = async |identity: Option<(String, String)>, ca: String| {
+        let mut tls = ClientTlsConfig::new()
+            .ca_certificate(Certificate::from_pem(ca))
+            .domain_name("localhost");
+        if let Some((certificate, key)) = identity {
+            tls = tls.identity(Identity::from_pem(certificate, key));
+        }
+        let place = format!("https://{address}");
+        let endpoint = Channel::from_shared(place)
+            .unwrap()
+            .tls_config(tls)
+            .unwrap();
+        let Ok(channel) = endpoint.connect().await else {
+            return false;
+        };
+        let mut client = RunsClient::new(channel);
+        client
+            .list_runs(v1::ListRunsRequest::default())
+            .await
+            .is_ok()
+    };
+    assert!(call(Some(signed(&ours)), ours.pem()).await);
+    assert!(
+        !call(None, ours.pem()).await,
+        "a client without a certificate"
+    );
+    assert!(
+        !call(Some(signed(&theirs)), ours.pem()).await,
+        "one of somebody else"
+    );
+    assert!(
+        !call(Some(signed(&ours)), theirs.pem()).await,
+        "a server nobody vouches for"
+    );
+    server.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_for_health_or_the_schema_needs_no_token() {
+    let (world, shared) = (World::new(), Shared::new());
+    let options = Options {
+        http: Some("127.0.0.1:0".parse().unwrap()),
+        admin: Some(admin_token("x")),
+        ..Options::local("one", world.path("scratch"))
+    };
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut cluster = ClusterClient::new(connect(address).await);
+    let refused = cluster.overview(with("x", v1::OverviewRequest {})).await;
+    let overview = refused.unwrap().into_inner().overview_json;
+    assert!(overview.contains("\"waiting\":0"), "{overview}");
+    server.drain().await;
+}

@@ -1,0 +1,185 @@
+//! A run outlives its coordinator, and is never committed by two.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use skillopt_coordinator::bundle::What;
+use skillopt_coordinator::service::Options;
+use skillopt_coordinator::service::record::{RunRecord, State};
+use skillopt_coordinator::service::table::{HeldError, Submission, Table};
+use skillopt_core::Hash;
+use skillopt_queue::board::Expect;
+use skillopt_queue::ledger::Caps;
+use skillopt_queue::{Board, MemoryBoard, TestClock};
+
+use crate::support::{Client, Shared, World, comparable, coordinator, local, same_files, worker};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_coordinator_takes_over_from_a_dead_one_and_the_folder_is_the_same() {
+    let (world, shared) = (World::new(), Shared::new());
+    let config = world.config(json!({}));
+    let (worker, _) = worker(&shared, &["latency=fixed:30"]);
+    let first = Options::local("first", world.path("scratch-1"));
+    let (dying, address) = coordinator(shared.parts(), first).await;
+    let mut client = Client::of(address).await;
+    let run = client.submit(&config, &What::Train, "key").await;
+    client
+        .until(&run.id, |run| run.row_json.contains("\"steps_done\":1"))
+        .await;
+    dying.kill().await;
+
+    let second = Options::local("second", world.path("scratch-2"));
+    let (server, address) = coordinator(shared.parts(), second).await;
+    let mut client = Client::of(address).await;
+    let moved = client
+        .until(&run.id, |run| run.coordinator == "second")
+        .await;
+    assert_eq!(moved.state, "running");
+    client.until(&run.id, |run| run.state == "improved").await;
+    same_files(
+        &comparable(client.download(&run.id, false).await),
+        &local(&world, &config).await,
+    );
+    server.drain().await;
+
+    // A third one has nothing on its disk, and makes the folder again.
+    let third = Options::local("third", world.path("scratch-3"));
+    let (server, address) = coordinator(shared.parts(), third).await;
+    let mut client = Client::of(address).await;
+    same_files(
+        &comparable(client.download(&run.id, false).await),
+        &local_again(&world),
+    );
+    server.drain().await;
+    worker.drain().await;
+}
+
+/// The folder that the test made before.
+fn local_again(world: &World) -> std::collections::BTreeMap<String, Vec<u8>> {
+    crate::support::files(&world.path("local"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_that_leaves_hands_its_runs_over_at_once() {
+    let (world, shared) = (World::new(), Shared::new());
+    let config = world.config(json!({}));
+    let (worker, _) = worker(&shared, &["latency=fixed:30"]);
+    let first = Options::local("first", world.path("scratch-1"));
+    let (leaving, address) = coordinator(shared.parts(), first).await;
+    let mut client = Client::of(address).await;
+    let run = client.submit(&config, &What::Train, "key").await;
+    client.until(&run.id, |run| run.state == "running").await;
+    leaving.drain().await;
+    let path = RunRecord::path(&run.id);
+    assert_eq!(shared.board.holder(&path).await.unwrap(), None);
+
+    let second = Options::local("second", world.path("scratch-2"));
+    let (server, address) = coordinator(shared.parts(), second).await;
+    let mut client = Client::of(address).await;
+    client.until(&run.id, |run| run.state == "improved").await;
+    server.drain().await;
+    worker.drain().await;
+}
+
+fn submission() -> Submission {
+    Submission {
+        client_key: "key".to_owned(),
+        name: String::new(),
+        kind: "train".to_owned(),
+        tenant: "lab".to_owned(),
+        owner: "me".to_owned(),
+        bundle: Hash::of(b"nothing"),
+        skill: None,
+        sweep: String::new(),
+        cell: String::new(),
+        weight: 100,
+        priority: 4,
+        caps: Caps::default(),
+    }
+}
+
+#[tokio::test]
+async fn what_an_old_owner_says_is_refused() {
+    let clock = TestClock::new();
+    let shared = Shared {
+        board: Arc::new(MemoryBoard::new(Arc::new(clock.clone()))),
+        ..Shared::new()
+    };
+    let table = Table::new(shared.parts());
+    let id = table.submit(submission()).await.unwrap().0.run.id;
+    let (path, ttl) = (RunRecord::path(&id), Duration::from_secs(6));
+    let old = shared
+        .board
+        .acquire(&path, "old", ttl)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        shared
+            .board
+            .acquire(&path, "new", ttl)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    clock.advance(ttl + Duration::from_millis(1));
+    let new = shared
+        .board
+        .acquire(&path, "new", ttl)
+        .await
+        .unwrap()
+        .unwrap();
+    let says = |state: State| move |run: &mut RunRecord| run.state = state;
+    let late = table.change_held(&id, old.fence, says(State::Failed)).await;
+    assert!(matches!(late, Err(HeldError::Lost)), "{late:?}");
+    table
+        .change_held(&id, new.fence, says(State::Running))
+        .await
+        .unwrap();
+    assert_eq!(
+        table.get(&id).await.unwrap().unwrap().run.state,
+        State::Running
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_over_which_coordinators_die_is_paused_with_their_names() {
+    let (world, shared) = (World::new(), Shared::new());
+    let table = Table::new(shared.parts());
+    let stored = table.submit(submission()).await.unwrap().0;
+    let mut record = serde_json::to_value(&stored.run).unwrap();
+    let tries: Vec<Value> = ["a", "b", "c"]
+        .iter()
+        .map(|name| json!({"coordinator": name, "at_ms": 1}))
+        .collect();
+    record["tries"] = tries.into();
+    let path = RunRecord::path(&stored.run.id);
+    let bytes = Bytes::from(record.to_string());
+    shared
+        .board
+        .put(&path, bytes, Expect::Any, None)
+        .await
+        .unwrap();
+    let options = Options::local("d", world.path("scratch"));
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let paused = client
+        .until(&stored.run.id, |run| run.state == "paused")
+        .await;
+    assert_eq!(paused.cause_class, "infrastructure");
+    assert!(paused.cause.contains("`a`, `b`, `c`"), "{}", paused.cause);
+
+    // Resumed, it is tried; its bundle is not there, which no repeating mends.
+    let again = skillopt_proto::v1::ResumeRunRequest {
+        id: stored.run.id.clone(),
+        ..Default::default()
+    };
+    client.runs.resume_run(again).await.unwrap();
+    let failed = client
+        .until(&stored.run.id, |run| run.state == "failed")
+        .await;
+    assert!(failed.cause.contains("is not there"), "{}", failed.cause);
+    server.drain().await;
+}
