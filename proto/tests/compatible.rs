@@ -98,7 +98,7 @@ fn bare(set: &FileDescriptorSet) -> FileDescriptorSet {
 }
 
 fn now() -> FileDescriptorSet {
-    FileDescriptorSet::decode(DESCRIPTORS).unwrap()
+    FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors of ours")
 }
 
 #[test]

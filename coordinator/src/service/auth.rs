@@ -93,10 +93,8 @@ impl Gate {
     /// The caller is not known, may not, or failed too often.
     pub async fn admit<T>(&self, request: &Request<T>, role: Role) -> Result<Caller, Error> {
         let peer = request.remote_addr().map(|address| address.ip());
-        let shown = match request.metadata().get("authorization") {
-            None => None,
-            Some(value) => Some(value.to_str().unwrap_or_default()),
-        };
+        let shown = request.metadata().get("authorization");
+        let shown = shown.map(|value| value.to_str().unwrap_or_default());
         let caller = self.know(shown, peer).await?;
         caller.must_be(role)?;
         Ok(caller)

@@ -23,23 +23,23 @@ use super::teller::Teller;
 
 /// What the services share; clones share it.
 #[derive(Clone)]
-pub struct Desk {
+pub(super) struct Desk {
     /// Lets callers in.
-    pub gate: Gate,
+    pub(super) gate: Gate,
     /// The runs.
-    pub table: Table,
+    pub(super) table: Table,
     /// Their rows.
-    pub rows: Rows,
+    pub(super) rows: Rows,
     /// Those at work here.
-    pub live: Live,
+    pub(super) live: Live,
     /// Their folders.
-    pub folders: Arc<Folders>,
+    pub(super) folders: Arc<Folders>,
     /// What coordinators tell of their jobs.
-    pub teller: Arc<Teller>,
+    pub(super) teller: Arc<Teller>,
     /// Everything else.
-    pub parts: Parts,
+    pub(super) parts: Parts,
     /// Version of the program.
-    pub program: String,
+    pub(super) program: String,
     /// Ends streams.
-    pub shutdown: Shutdown,
+    pub(super) shutdown: Shutdown,
 }

@@ -227,7 +227,7 @@ impl Coordinator {
 async fn drive(sweeps: Arc<Sweeps>, name: String, shutdown: Shutdown) {
     // What goes wrong is tried again, and stands in the sweep.
     let driving = sweeps.drive(&name, &shutdown, |_, _| {});
-    drop(shutdown.now.run_until_cancelled(driving).await);
+    shutdown.now.run_until_cancelled(driving).await;
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -341,10 +341,10 @@ impl Table {
                         run.cause_class.clear();
                         run.tries.clear();
                     }
-                    Wish::Pause if run.state == State::Queued && !is_held => {
+                    Wish::Pause if run.state.is_open() && !is_held => {
                         run.stop(State::Paused, "person", "", now);
                     }
-                    Wish::Cancel if run.state != State::Running && !is_held => {
+                    Wish::Cancel if !is_held => {
                         run.end(State::Cancelled, now);
                     }
                     _ => {}

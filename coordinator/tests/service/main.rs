@@ -1,5 +1,7 @@
 //! Coordinators over gRPC, with a real worker on the simulated model.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 mod access;
 mod bundles;
 mod runs;

@@ -1,8 +1,6 @@
 //! A cluster in one process: board, queue and store in memory, a real worker on the simulated
 //! model, coordinators that serve gRPC on loopback.
 
-#![allow(dead_code, reason = "not every test needs every part")]
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,7 +28,7 @@ use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
 /// Longest wait for anything.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Small, so that a run takes a second.
 const SIZES: Sizes = Sizes {
     train: 16,
@@ -39,23 +37,23 @@ const SIZES: Sizes = Sizes {
 };
 
 /// Data, and folders for runs.
-pub struct World {
-    pub dir: TempDir,
+pub(crate) struct World {
+    pub(crate) dir: TempDir,
 }
 
 impl World {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         generate(&dir.path().join("data"), 42, SIZES).unwrap();
         Self { dir }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// A small training with every stage on; `more` are flat keys.
-    pub fn config(&self, more: Value) -> RunConfig {
+    pub(crate) fn config(&self, more: Value) -> RunConfig {
         let mut keys = json!({
             "env": "searchqa", "split_mode": "split_dir",
             "split_dir": self.path("data"), "out_root": self.path("local"),
@@ -73,16 +71,16 @@ impl World {
 
 /// What a cluster keeps: any number of coordinators and workers share it.
 #[derive(Clone)]
-pub struct Shared {
-    pub store: MemoryStore,
-    pub queue: Arc<dyn Queue>,
-    pub board: Arc<dyn Board>,
-    pub ledger: Arc<dyn Ledger>,
-    pub rates: Arc<dyn Rates>,
+pub(crate) struct Shared {
+    pub(crate) store: MemoryStore,
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) board: Arc<dyn Board>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) rates: Arc<dyn Rates>,
 }
 
 impl Shared {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let clock = Arc::new(SystemClock::new());
         let store = MemoryStore::new();
         let limits = queue::Limits::default();
@@ -95,7 +93,7 @@ impl Shared {
         }
     }
 
-    pub fn parts(&self) -> Parts {
+    pub(crate) fn parts(&self) -> Parts {
         Parts {
             store: Arc::new(self.store.clone()),
             queue: Arc::clone(&self.queue),
@@ -112,14 +110,14 @@ impl Shared {
 }
 
 /// Tasks of a test, ended with it.
-pub struct Running {
-    pub shutdown: Shutdown,
+pub(crate) struct Running {
+    pub(crate) shutdown: Shutdown,
     tasks: JoinSet<()>,
 }
 
 impl Running {
     /// Stops cleanly.
-    pub async fn drain(mut self) {
+    pub(crate) async fn drain(mut self) {
         self.shutdown.drain.cancel();
         while let Some(ended) = self.tasks.join_next().await {
             ended.unwrap();
@@ -127,7 +125,7 @@ impl Running {
     }
 
     /// Stops as if the machine had died.
-    pub async fn kill(mut self) {
+    pub(crate) async fn kill(mut self) {
         self.shutdown.now.cancel();
         self.shutdown.drain.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -137,7 +135,7 @@ impl Running {
 }
 
 /// Starts a worker on a simulated model; returns the model for its statistics.
-pub fn worker(shared: &Shared, sim: &[&str]) -> (Running, Arc<SimulatedModel>) {
+pub(crate) fn worker(shared: &Shared, sim: &[&str]) -> (Running, Arc<SimulatedModel>) {
     let settings = skillopt_sim::Settings::from_pairs(sim.iter().copied()).unwrap();
     let model = Arc::new(SimulatedModel::new(settings));
     let answering = Arc::clone(&model);
@@ -157,7 +155,7 @@ pub fn worker(shared: &Shared, sim: &[&str]) -> (Running, Arc<SimulatedModel>) {
 }
 
 /// Starts a coordinator.
-pub async fn coordinator(parts: Parts, options: Options) -> (Running, SocketAddr) {
+pub(crate) async fn coordinator(parts: Parts, options: Options) -> (Running, SocketAddr) {
     let coordinator = Coordinator::bind(options, parts).await.unwrap();
     let address = coordinator.address().unwrap();
     let shutdown = Shutdown::new();
@@ -167,21 +165,21 @@ pub async fn coordinator(parts: Parts, options: Options) -> (Running, SocketAddr
     (Running { shutdown, tasks }, address)
 }
 
-pub async fn connect(address: SocketAddr) -> Channel {
+pub(crate) async fn connect(address: SocketAddr) -> Channel {
     let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
     endpoint.connect().await.unwrap()
 }
 
 /// A client of one coordinator.
 #[derive(Clone)]
-pub struct Client {
-    pub runs: RunsClient<Channel>,
-    pub content: ContentClient<Channel>,
-    pub cluster: ClusterClient<Channel>,
+pub(crate) struct Client {
+    pub(crate) runs: RunsClient<Channel>,
+    pub(crate) content: ContentClient<Channel>,
+    pub(crate) cluster: ClusterClient<Channel>,
 }
 
 impl Client {
-    pub async fn of(address: SocketAddr) -> Self {
+    pub(crate) async fn of(address: SocketAddr) -> Self {
         let channel = connect(address).await;
         Self {
             runs: RunsClient::new(channel.clone()),
@@ -190,14 +188,14 @@ impl Client {
         }
     }
 
-    pub async fn upload(&mut self, packed: &Packed) {
+    pub(crate) async fn upload(&mut self, packed: &Packed) {
         let parts: Vec<v1::UploadRequest> = packed.blobs.iter().flat_map(chunks).collect();
         let stream = futures_util::stream::iter(parts);
         self.content.upload(stream).await.unwrap();
     }
 
     /// Packs, uploads and submits.
-    pub async fn submit(&mut self, config: &RunConfig, what: &What, key: &str) -> v1::Run {
+    pub(crate) async fn submit(&mut self, config: &RunConfig, what: &What, key: &str) -> v1::Run {
         let packed = pack(config, what).unwrap();
         self.upload(&packed).await;
         let request = submission(&packed, what, key);
@@ -205,14 +203,14 @@ impl Client {
         response.into_inner().run.unwrap()
     }
 
-    pub async fn get(&mut self, id: &str) -> v1::Run {
+    pub(crate) async fn get(&mut self, id: &str) -> v1::Run {
         let id = id.to_owned();
         let response = self.runs.get_run(v1::GetRunRequest { id }).await.unwrap();
         response.into_inner().run.unwrap()
     }
 
     /// Waits until a run is in a state that `is_right` accepts.
-    pub async fn until(&mut self, id: &str, is_right: impl Fn(&v1::Run) -> bool) -> v1::Run {
+    pub(crate) async fn until(&mut self, id: &str, is_right: impl Fn(&v1::Run) -> bool) -> v1::Run {
         let found = tokio::time::timeout(PATIENCE, async {
             loop {
                 let run = self.get(id).await;
@@ -229,7 +227,11 @@ impl Client {
     }
 
     /// Fetches the files of a run folder.
-    pub async fn download(&mut self, id: &str, with_store: bool) -> BTreeMap<String, Vec<u8>> {
+    pub(crate) async fn download(
+        &mut self,
+        id: &str,
+        with_store: bool,
+    ) -> BTreeMap<String, Vec<u8>> {
         let id = id.to_owned();
         let request = v1::DownloadRequest {
             id,
@@ -263,7 +265,7 @@ fn chunks(blob: &Bytes) -> Vec<v1::UploadRequest> {
         .collect()
 }
 
-pub fn submission(packed: &Packed, what: &What, key: &str) -> v1::SubmitRunRequest {
+pub(crate) fn submission(packed: &Packed, what: &What, key: &str) -> v1::SubmitRunRequest {
     v1::SubmitRunRequest {
         client_key: key.to_owned(),
         name: "a run".to_owned(),
@@ -274,7 +276,7 @@ pub fn submission(packed: &Packed, what: &What, key: &str) -> v1::SubmitRunReque
 }
 
 /// Returns the files of a folder, without those that only one process has.
-pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -297,7 +299,7 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Leaves out what tells of times and processes.
-pub fn comparable(mut files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn comparable(mut files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     files.retain(|name, _| {
         name != "timings.json" && (!name.starts_with(".skillopt/") || name == ".skillopt/run.json")
     });
@@ -306,7 +308,7 @@ pub fn comparable(mut files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<
 
 /// Fails with the names of what differs.
 #[track_caller]
-pub fn same_files(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) {
+pub(crate) fn same_files(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) {
     let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differ: Vec<&&String> = names.iter().filter(|n| a.get(**n) != b.get(**n)).collect();
     assert!(differ.is_empty(), "{differ:?} of {}", names.len());
@@ -314,7 +316,7 @@ pub fn same_files(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) 
 }
 
 /// Trains as `skillopt train` does, into the configuration's own folder.
-pub async fn local(world: &World, config: &RunConfig) -> BTreeMap<String, Vec<u8>> {
+pub(crate) async fn local(world: &World, config: &RunConfig) -> BTreeMap<String, Vec<u8>> {
     use skillopt_coordinator::folder::RunFolder;
     use skillopt_coordinator::log::Log;
     use skillopt_coordinator::prepare::{predictions, prepare};

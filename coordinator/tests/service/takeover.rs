@@ -12,7 +12,7 @@ use skillopt_coordinator::service::table::{HeldError, Submission, Table};
 use skillopt_core::Hash;
 use skillopt_queue::board::Expect;
 use skillopt_queue::ledger::Caps;
-use skillopt_queue::{Board, MemoryBoard, TestClock};
+use skillopt_queue::{MemoryBoard, TestClock};
 
 use crate::support::{Client, Shared, World, comparable, coordinator, local, same_files, worker};
 

@@ -166,7 +166,7 @@ async fn job(desk: &Desk, key: Key) -> Result<v1::WhyResponse, Error> {
             return Ok(response(words.to_owned(), RunJobs::default()));
         }
         JobState::Leased { worker, since, .. } => {
-            let age = u64::try_from(now.since(since).as_secs()).unwrap_or(0);
+            let age = now.since(since).as_secs();
             let words = format!("worker `{worker}` has run it for {age} s");
             let jobs = RunJobs {
                 running: 1,
