@@ -180,6 +180,21 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Returns whether the request may have reached a model: then it may be billed.
+    #[must_use]
+    pub fn may_be_billed(&self) -> bool {
+        match self {
+            // The HTTP client's words for a connection that never came about.
+            Self::Connection { detail, .. } => !detail.contains("client error (Connect)"),
+            Self::Timeout { .. } | Self::Malformed { .. } | Self::Filtered { .. } => true,
+            Self::Throttled { .. }
+            | Self::Unauthorized { .. }
+            | Self::Server { .. }
+            | Self::Rejected { .. }
+            | Self::Misconfigured { .. } => false,
+        }
+    }
+
     /// Returns what to do about it.
     #[must_use]
     pub fn disposition(&self) -> Disposition {

@@ -46,15 +46,10 @@ pub(super) fn input(most: Amount, price: Option<Price>) -> Amount {
 /// it may have worked, what was sent.
 pub(super) fn billed(error: &CallError, most: Amount, price: Option<Price>) -> Amount {
     match error {
-        CallError::Timeout { .. }
-        | CallError::Malformed { .. }
-        | CallError::Filtered { .. }
-        | CallError::Connection { .. } => input(most, price),
-        CallError::Throttled { .. }
-        | CallError::Unauthorized { .. }
-        | CallError::Server { .. }
-        | CallError::Rejected { .. }
-        | CallError::Misconfigured { .. } => Amount {
+        e if e.may_be_billed() => input(most, price),
+        // There was no request.
+        CallError::Connection { .. } => Amount::default(),
+        _ => Amount {
             requests: 1,
             ..Amount::default()
         },
@@ -70,4 +65,59 @@ pub(super) fn purses(payer: &Payer) -> Vec<String> {
     ];
     let named = parts.into_iter().filter(|(_, name)| !name.is_empty());
     named.map(|(kind, name)| format!("{kind}/{name}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_call_counts_what_may_have_been_billed() {
+        let endpoint = || "http://models".to_owned();
+        let connection = |detail: &str| CallError::Connection {
+            endpoint: endpoint(),
+            detail: detail.to_owned(),
+        };
+        let most = Amount {
+            requests: 1,
+            prompt_tokens: 100,
+            completion_tokens: 900,
+            micro_usd: 1_000,
+        };
+        let price = Some(Price {
+            input: 1_000_000,
+            output: 1_000_000,
+        });
+        let sent = (1, 100, 0, 100);
+        for (error, expected) in [
+            (connection("client error (Connect): refused"), (0, 0, 0, 0)),
+            (
+                connection("connection closed before message completed"),
+                sent,
+            ),
+            (
+                CallError::Timeout {
+                    endpoint: endpoint(),
+                    limit: std::time::Duration::from_secs(1),
+                },
+                sent,
+            ),
+            (
+                CallError::Throttled {
+                    endpoint: endpoint(),
+                    retry_after: None,
+                },
+                (1, 0, 0, 0),
+            ),
+        ] {
+            let a = billed(&error, most, price);
+            let found = (
+                a.requests,
+                a.prompt_tokens,
+                a.completion_tokens,
+                a.micro_usd,
+            );
+            assert_eq!(found, expected, "{error}");
+        }
+    }
 }
