@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use futures_util::Stream;
 use skillopt_proto::v1::runs_server::Runs;
-use skillopt_proto::v1::{self, watch_run_response};
+use skillopt_proto::v1::{self};
 use skillopt_queue::ledger::Caps;
 use tonic::{Request, Response, Status};
 
@@ -239,9 +239,4 @@ fn state(word: &str) -> Result<Option<State>, Error> {
         let near = skillopt_core::suggest::hint(word, words);
         Error::Invalid(format!("`{word}` is no state of a run{near}"))
     })
-}
-
-/// Wraps one of the three kinds of news.
-pub(super) fn wrap(news: watch_run_response::News) -> v1::WatchRunResponse {
-    v1::WatchRunResponse { news: Some(news) }
 }

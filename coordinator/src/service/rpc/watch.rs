@@ -38,7 +38,7 @@ pub(super) fn news(
     futures_util::stream::unfold(Some(watch), |watch| async move {
         let mut watch = watch?;
         match watch.next().await {
-            Ok(Some(news)) => Some((Ok(super::runs::wrap(news)), Some(watch))),
+            Ok(Some(news)) => Some((Ok(WatchRunResponse { news: Some(news) }), Some(watch))),
             Ok(None) => None,
             Err(error) => Some((Err(error.into()), None)),
         }
