@@ -43,7 +43,6 @@ pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
 async fn open(url: &str, namespace: &str) -> Result<RedisQueue, Failure> {
     let options = Options {
         namespace: namespace.to_owned(),
-        keep: Some(Duration::from_secs(3_600)),
         ..Options::default()
     };
     let link = Link::open(url, options).await?;

@@ -33,11 +33,11 @@ end
 -- Takes `n` numbers of a counter and returns the first.
 local function take(counter, n)
   local first = math.max((tonumber(call('HGET', KEYS[1], counter)) or 0) + 1, us)
-  call('HSET', KEYS[1], counter, format('%.0f', first + n - 1))
+  call('HSET', KEYS[1], counter, format('%d', first + n - 1))
   return first
 end
 
-local function id_of(seq) return format('%.0f-0', seq) end
+local function id_of(seq) return format('%d-0', seq) end
 local function stream(lane, prio) return P .. 'w:' .. lane .. ':' .. prio end
 local function backs(lane, prio) return P .. 'b:' .. lane .. ':' .. prio end
 
@@ -162,7 +162,7 @@ end
 local function make_ready(key, r)
   if r.ws == '' then return forget(key, r) end
   r.st = 'r'
-  call('ZADD', backs(r.la, r.pr), format('%.0f', r.seq), key)
+  call('ZADD', backs(r.la, r.pr), format('%d', r.seq), key)
   is_ready(r, 1)
   rung = true
   touch(key)
@@ -170,7 +170,7 @@ end
 
 local function delay(key, r, till, state)
   r.st, r.till = state, till
-  call('ZADD', P .. 'd', format('%.0f', till), key)
+  call('ZADD', P .. 'd', format('%d', till), key)
   -- Whoever sleeps until the next such time has to look again.
   rung = true
   touch(key)
@@ -211,7 +211,7 @@ local function bury(key, r, cause, detail)
   for i = 1, #evidence do put(evidence[i]) end
   local letter = table.concat(parts)
   call('HSET', P .. 'x', key, letter)
-  call('ZADD', P .. 'y', format('%.0f', take('y', 1)), key)
+  call('ZADD', P .. 'y', format('%d', take('y', 1)), key)
   local over = call('ZCARD', P .. 'y') - tonumber(ARGV[3])
   if over > 0 then
     local old = call('ZRANGE', P .. 'y', 0, over - 1)
@@ -291,7 +291,7 @@ local function flush()
     end
   end
   for i = 1, #tolds do
-    local name = P .. 'i:' .. format('%.0f', tolds[i])
+    local name = P .. 'i:' .. format('%d', tolds[i])
     local mail = told[tolds[i]]
     if #mail.results > 0 then
       mail[#mail + 1] = 'r'

@@ -12,7 +12,7 @@
 -- Answer: one character each: `1` done (C: it is the first result), `0` done, but the key had a
 --         result, `S` the lease does not count any more. Or `old`.
 -- Invariant: a repeated call answers what the first did; a lease ends once.
-local keep = tonumber(ARGV[4])
+local keep = ARGV[4]
 local memo_key = P .. 'm:' .. ARGV[5] .. ':' .. ARGV[6]
 local number = tonumber(ARGV[7])
 local memo = call('GET', memo_key)
@@ -41,7 +41,7 @@ for i = 1, #keys do
     answer = 'S'
   elseif kind == 'C' then
     local is_first
-    if keep > 0 then
+    if keep ~= '0' then
       is_first = call('SET', P .. 'r:' .. key, ARGV[at + 3], 'NX', 'PX', keep)
     else
       is_first = call('SET', P .. 'r:' .. key, ARGV[at + 3], 'NX')

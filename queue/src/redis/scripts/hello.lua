@@ -1,2 +1,2 @@
 -- Gives a client its number: one that no client ever had.
-return format('%.0f', take('k', 1))
+return format('%d', take('k', 1))

@@ -26,7 +26,7 @@ if memo then
   if last > number then return { 'old' } end
   if last == number then
     -- The answer was lost: the same again, of what is still held.
-    local keys, answer = {}, { 'g', format('%.0f', now + ttl), format('%.0f', first) }
+    local keys, answer = {}, { 'g', format('%d', now + ttl), format('%d', first) }
     for at = 15, #memo, 32 do keys[#keys + 1] = sub(memo, at, at + 31) end
     load(keys)
     for i = 1, #keys do
@@ -35,7 +35,7 @@ if memo then
       answer[#answer + 1] = is_held and keys[i] or ''
       answer[#answer + 1] = is_held and text_of(r) or ''
       answer[#answer + 1] = is_held and head(r) or ''
-      if is_held then answer[2] = format('%.0f', r.exp) end
+      if is_held then answer[2] = format('%d', r.exp) end
     end
     flush()
     return answer
@@ -121,12 +121,12 @@ if #got == 0 then
     end
   end
   local bell = call('XREVRANGE', P .. 'a', '+', '-', 'COUNT', 1)
-  return { 'e', format('%.0f', next_at), bell[1] and bell[1][1] or '0-0' }
+  return { 'e', format('%d', next_at), bell[1] and bell[1][1] or '0-0' }
 end
 
 local first = take('f', #got)
-local till = format('%.0f', now + ttl)
-local answer, leases, keys = { 'g', till, format('%.0f', first) }, {}, {}
+local till = format('%d', now + ttl)
+local answer, leases, keys = { 'g', till, format('%d', first) }, {}, {}
 for i = 1, #got do
   local job = got[i]
   local key, r = job.key, job.r

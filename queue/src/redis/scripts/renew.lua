@@ -11,7 +11,7 @@ local keys = {}
 for i = 5, #ARGV, 2 do keys[#keys + 1] = ARGV[i] end
 load(keys)
 local answers, leases = {}, {}
-local till = format('%.0f', now + ttl)
+local till = format('%d', now + ttl)
 for i = 1, #keys do
   local key, r = keys[i], R[keys[i]]
   if r and r.st == 'l' and r.fence == tonumber(ARGV[4 + 2 * i]) and r.exp > now then

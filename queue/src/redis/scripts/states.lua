@@ -14,12 +14,12 @@ for i = 1, #keys do
     local letter = call('HGET', P .. 'x', key)
     answers[i] = letter and { 'F', letter } or { 'U' }
   elseif r.st == 'l' then
-    answers[i] = { 'L', r.worker, format('%.0f', r.fence), format('%.0f', r.exp) }
+    answers[i] = { 'L', r.worker, format('%d', r.fence), format('%d', r.exp) }
   elseif r.st == 'w' or r.st == 'r' then
-    answers[i] = { 'W', format('%.0f', r.seq), r.lo }
+    answers[i] = { 'W', format('%d', r.seq), r.lo }
   else
     local last = r.st == 'b' and call('LINDEX', P .. 'e:' .. key, -1)
-    answers[i] = { 'D', format('%.0f', r.till), last or '' }
+    answers[i] = { 'D', format('%d', r.till), last or '' }
   end
 end
 flush()

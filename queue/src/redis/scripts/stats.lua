@@ -47,6 +47,6 @@ end
 for lane, found in pairs(lanes) do
   answer[#answer + 1] = call('HGET', P .. 'n', '#' .. lane) or ''
   answer[#answer + 1] = found[1]
-  answer[#answer + 1] = format('%.0f', math.max(now - floor(found[2] / 1000), 0))
+  answer[#answer + 1] = format('%d', math.max(now - floor(found[2] / 1000), 0))
 end
 return answer
