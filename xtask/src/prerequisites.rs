@@ -64,27 +64,30 @@ pub(crate) fn has_nextest() -> bool {
     answers("cargo-nextest", &["nextest", "--version"])
 }
 
-/// Makes sure that `redis-server` is there; as root on a Debian it is installed. Tests start their
-/// own on a free port.
+/// Makes sure that `redis-server` and `libfaketime` are there; as root on a Debian they are
+/// installed. Tests start servers of their own on free ports, and show a worker a wrong clock.
 ///
 /// # Errors
-/// It is missing and cannot be installed; the text says how.
-pub(crate) fn redis() -> anyhow::Result<()> {
-    if answers("redis-server", &["--version"]) {
+/// One is missing and cannot be installed; the text says how.
+pub(crate) fn servers() -> anyhow::Result<()> {
+    let missing = || -> Vec<&str> {
+        let redis = answers("redis-server", &["--version"]);
+        let needs = [("redis-server", redis), ("faketime", has_faketime())];
+        let missing = needs.into_iter().filter(|(_, is_there)| !is_there);
+        missing.map(|(package, _)| package).collect()
+    };
+    let packages = missing();
+    if packages.is_empty() {
         return Ok(());
     }
     if is_root() && answers("apt-get", &["--version"]) {
-        println!("redis-server is missing; installing it");
-        for words in [
-            &["update", "-qq"][..],
-            &[
-                "install",
-                "-y",
-                "-qq",
-                "--no-install-recommends",
-                "redis-server",
-            ],
-        ] {
+        println!("installing {}", packages.join(", "));
+        let install = [
+            &["install", "-y", "-qq", "--no-install-recommends"],
+            &packages[..],
+        ]
+        .concat();
+        for words in [&["update", "-qq"][..], &install] {
             let status = Command::new("apt-get")
                 .args(words)
                 .env("DEBIAN_FRONTEND", "noninteractive")
@@ -99,16 +102,26 @@ pub(crate) fn redis() -> anyhow::Result<()> {
                 words.join(" ")
             );
         }
-        if answers("redis-server", &["--version"]) {
-            return Ok(());
-        }
     }
-    bail!(
-        "`redis-server` (7.0 or newer) was not found; the cluster's tests start their own.\n\
-         hint: Debian, Ubuntu: apt-get install -y redis-server\n      \
-         Fedora: dnf install -y redis\n      Alpine: apk add redis\n      \
-         macOS: brew install redis"
-    )
+    let packages = missing();
+    ensure!(
+        packages.is_empty(),
+        "{} cannot be found; the cluster's tests need it (Redis 7.0 or newer).\n\
+         hint: Debian, Ubuntu: apt-get install -y redis-server faketime\n      \
+         Fedora: dnf install -y redis libfaketime",
+        packages.join(" and ")
+    );
+    Ok(())
+}
+
+/// Tells whether the library that shows a program another time is where Debian or Fedora puts it.
+fn has_faketime() -> bool {
+    let places = [
+        "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
+        "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
+        "/usr/lib64/faketime/libfaketime.so.1",
+    ];
+    places.iter().any(|path| Path::new(path).exists())
 }
 
 fn is_root() -> bool {

@@ -24,7 +24,7 @@ const CARGO_TEST: &[&str] = &[
 /// Something that the build needs is missing.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     prerequisites::c_compiler()?;
-    prerequisites::redis()?;
+    prerequisites::servers()?;
     let valkey = prerequisites::valkey()?;
     let mut steps = Steps::default();
     let (name, words) = if prerequisites::has_nextest() {
