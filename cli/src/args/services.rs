@@ -112,6 +112,10 @@ pub(crate) struct WorkerArgs {
     /// Let jobs under way go on for so long after SIGTERM
     #[arg(long, value_name = "N", default_value_t = 120)]
     pub(crate) drain_seconds: u64,
+    /// Give jobs of a worker that is not heard of for so long to others; an outage of Redis of up to
+    /// two thirds of it costs nothing
+    #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) lease_seconds: u64,
     /// Call servers that need no key if their address is like this, as in `http://gpu-*:8000/v1`;
     /// servers on this machine may always be called
     #[arg(long, value_name = "URL")]

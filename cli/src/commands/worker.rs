@@ -29,6 +29,7 @@ pub(crate) fn run(args: &WorkerArgs, out: &Out) -> Result<Exit, Failure> {
         program: PROGRAM.to_owned(),
         cache_bytes: (args.cache_mib as usize) << 20,
         drain: Duration::from_secs(args.drain_seconds),
+        lease_ttl: Duration::from_secs(args.lease_seconds),
         ..Settings::cluster(
             &name,
             args.slots.0.iter().copied().collect(),
