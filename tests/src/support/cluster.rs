@@ -268,11 +268,24 @@ impl Cluster {
     /// Starts one more worker with this Redis.
     #[track_caller]
     pub fn add_worker_at(&mut self, redis: &str) -> usize {
+        self.add_worker_from(redis, &[])
+    }
+
+    /// Starts one more worker with further variables.
+    #[track_caller]
+    pub fn add_worker_with(&mut self, env: &[(&str, &str)]) -> usize {
+        let url = self.redis.url();
+        self.add_worker_from(&url, env)
+    }
+
+    #[track_caller]
+    fn add_worker_from(&mut self, redis: &str, env: &[(&str, &str)]) -> usize {
         let name = self.name("worker");
         let mut command = command(["worker", "--name", &name, "--slots", &self.shape.slots]);
         command
             .args(["--http", "127.0.0.1:0"])
-            .args(&self.shape.worker_args);
+            .args(&self.shape.worker_args)
+            .envs(env.iter().copied());
         let node = self.node(&name, command, redis);
         self.workers.push(node);
         self.workers.len() - 1

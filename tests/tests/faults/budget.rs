@@ -1,0 +1,53 @@
+//! Caps in a cluster of real workers.
+
+use skillopt_tests::support::cluster::{Cluster, Shape};
+use skillopt_tests::support::program::run;
+
+use crate::scene::{Scene, shape};
+
+#[test]
+fn a_cap_holds_against_many_workers_and_can_be_raised() {
+    let scene = Scene::new("uniform:5,40");
+    // 64 slots in eight processes.
+    let cluster = Cluster::start_with(Shape {
+        slots: "chat=8".to_owned(),
+        ..shape(1, 8)
+    });
+    let cap = scene.results / 2;
+    let mut capped = scene.submission(&cluster, "out");
+    capped.args(["--requests", &cap.to_string()]);
+    let ended = run(&mut capped)
+        .code(4)
+        .says(&["budget", "skillopt resume"]);
+    let given = scene.sim.settled().ok();
+    assert!(
+        given <= cap,
+        "{given} calls were answered, {cap} were allowed"
+    );
+    assert!(
+        given > cap / 2,
+        "a cap stops a run when it is reached, not before: {given} of {cap}"
+    );
+    let id = resumable(&ended.stderr);
+    let more = (10 * scene.results).to_string();
+    run(&mut cluster.command(&["resume", &id, "--requests", &more])).code(0);
+    let again = run(&mut scene.submission(&cluster, "out"));
+    // All that was paid for is kept.
+    assert_eq!(scene.is_well(&again, &cluster, 0), 0);
+    let usage = run(&mut cluster.command(&["usage", &id, "--json"])).code(0);
+    let row: serde_json::Value = usage
+        .stdout
+        .lines()
+        .find_map(|line| serde_json::from_str(line).ok())
+        .expect("a row of JSON");
+    assert_eq!(row["requests"], scene.results, "{row}");
+    assert_eq!(row["reserved_requests"], 0, "{row}");
+}
+
+/// Finds the run in the words that say how to go on.
+pub(crate) fn resumable(said: &str) -> String {
+    let rest = said.split("skillopt resume ").nth(1);
+    let id = rest.and_then(|rest| rest.split(['`', ' ', '\n']).next());
+    id.unwrap_or_else(|| panic!("it does not say what to type:\n{said}"))
+        .to_owned()
+}
