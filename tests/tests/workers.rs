@@ -136,6 +136,7 @@ fn enqueue(prompt: Hash, model: Hash) -> Enqueue {
             attempts: 1,
             retry_base_ms: 10,
             retry_cap_ms: 10,
+            hedge_permille: 0,
         },
         payer: None,
     };

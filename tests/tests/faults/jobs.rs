@@ -11,8 +11,8 @@ use skillopt_core::job::Key;
 use skillopt_queue::queue::{Error, Failure, JobState};
 use skillopt_queue::redis::{Link, Options, RedisQueue, RedisStore};
 use skillopt_queue::{Ended, Enqueue, Lane, Leased, Priority, Queue, RunId, Store, Want};
-use skillopt_tests::support::cluster::Cluster;
 use skillopt_tests::support::Draw;
+use skillopt_tests::support::cluster::Cluster;
 use skillopt_tests::support::wait::until;
 use tokio_util::sync::CancellationToken;
 

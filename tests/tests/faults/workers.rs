@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use skillopt_tests::support::cluster::Cluster;
 use skillopt_tests::support::Draw;
+use skillopt_tests::support::cluster::Cluster;
 use skillopt_tests::support::wait::until;
 
 use crate::scene::{Scene, after, shape};
