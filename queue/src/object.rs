@@ -91,6 +91,18 @@ impl Objects {
         bytes.map(Some).map_err(|error| self.failed(&error))
     }
 
+    /// Whether there is a value.
+    ///
+    /// # Errors
+    /// If the place cannot be read.
+    pub async fn has(&self, name: &str) -> Result<bool, Error> {
+        match self.store.head(&self.path(name)).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
     fn path(&self, name: &str) -> Path {
         let mut path = self.prefix.clone();
         for part in name.split('/') {

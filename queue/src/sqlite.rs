@@ -209,6 +209,19 @@ impl Store for SqliteStore {
         Ok(found)
     }
 
+    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, Error> {
+        let unsure: Vec<Hash> = {
+            let recent = self.recent();
+            let unsure = hashes.iter().filter(|hash| recent.get(hash).is_none());
+            unsure.copied().collect()
+        };
+        let there = self.read_each(&unsure, Reader::has_blob).await?;
+        let missing = unsure.into_iter().zip(there);
+        Ok(missing
+            .filter_map(|(hash, is_there)| (!is_there).then_some(hash))
+            .collect())
+    }
+
     async fn put_result(&self, key: Key, result: Bytes) -> Result<bool, Error> {
         check_size("result", result.len(), RESULT_BYTES_MAX)?;
         self.write(|done| {

@@ -28,6 +28,10 @@ pub async fn blobs_are_stored_once(rig: &Rig) {
         .await
         .expect("a read");
     assert_eq!(found, [Some(empty), None, Some(b)]);
+    let asked = [unknown, hashes[0], hashes[3], unknown, hashes[1]];
+    let missing = rig.store.missing(&asked).await.expect("a look");
+    assert_eq!(missing, [unknown, unknown]);
+    assert_eq!(rig.store.missing(&[]).await, Ok(Vec::new()));
     assert_eq!(rig.store.blob(hashes[0]).await, Ok(a));
     assert!(matches!(
         rig.store.blob(unknown).await,

@@ -188,6 +188,13 @@ fn one(name: &str, key: &[u8]) -> Cmd {
     cmd
 }
 
+/// Reads as much of an entry as says where its value lies.
+fn head_of(key: &[u8]) -> Cmd {
+    let mut get = one("GETRANGE", key);
+    get.arg(0).arg(entry::HEAD_BYTES - 1);
+    get
+}
+
 #[async_trait]
 impl Store for RedisStore {
     async fn put_blobs(&self, blobs: Vec<Bytes>) -> Result<Vec<Hash>, Error> {
@@ -263,6 +270,34 @@ impl Store for RedisStore {
             self.refresh(aged).await?;
         }
         Ok(all)
+    }
+
+    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, Error> {
+        let mut missing = Vec::new();
+        for chunk in hashes.chunks(CHUNK) {
+            let heads: Vec<Cmd> = chunk
+                .iter()
+                .map(|hash| head_of(&self.blob_key(*hash)))
+                .collect();
+            let mut aged = Vec::new();
+            for (hash, head) in chunk.iter().zip(self.link.call_all(&heads).await?) {
+                let head = reply::optional(head).unwrap_or_default();
+                let is_aged = self.is_aged(&head);
+                let is_there = match Entry::read(&head) {
+                    Some(Entry::Value(_)) => true,
+                    Some(entry) => self.has_large(*hash, &entry, is_aged).await?,
+                    None if head.is_empty() => false,
+                    None => return Err(self.corrupt(&format!("blob `{hash}`"))),
+                };
+                if !is_there {
+                    missing.push(*hash);
+                } else if is_aged {
+                    aged.push(self.blob_key(*hash));
+                }
+            }
+            self.refresh(aged).await?;
+        }
+        Ok(missing)
     }
 
     async fn put_result(&self, key: Key, result: Bytes) -> Result<bool, Error> {

@@ -51,6 +51,16 @@ impl Reader {
         Ok(found)
     }
 
+    /// Whether there is a blob, without reading it.
+    pub(super) fn has_blob(&self, hash: &Hash) -> Result<bool, Error> {
+        let read = || {
+            let sql = "SELECT 1 FROM blobs WHERE hash = ?1";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.exists([hash.as_bytes().as_slice()])
+        };
+        read().map_err(|e| translate(&self.place, &e))
+    }
+
     pub(super) fn result(&self, key: &Key) -> Result<Option<Bytes>, Error> {
         self.value("SELECT record FROM results WHERE key = ?1", &key.0)
     }

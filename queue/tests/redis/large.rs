@@ -63,8 +63,10 @@ async fn large_values_go_in_parts() {
     let name: String = redis::from_redis_value(keys[0].clone()).unwrap();
     let _ = server.ask(&["DEL", &name]);
     assert_eq!(store.blobs(&[hash]).await.unwrap(), [None]);
+    assert_eq!(store.missing(&[hash]).await.unwrap(), [hash]);
     store.put_blob(value.clone()).await.unwrap();
     assert_eq!(store.blob(hash).await.unwrap(), value);
+    assert_eq!(store.missing(&[hash]).await.unwrap(), []);
 
     // A part that is another's is not believed.
     let _ = server.ask(&["SET", &name, "x"]);
@@ -108,12 +110,15 @@ async fn large_values_go_to_the_object_store() {
     };
     let (_, without) = open(&server.url(), without).await;
     let error = without.blob(hashes[0]).await.unwrap_err();
+    assert_eq!(without.missing(&hashes).await.unwrap_err(), error);
     assert!(error.to_string().contains("object store"), "{error}");
 
     std::fs::write(&file, b"\0damaged").unwrap();
     let error = other.blob(hashes[0]).await.unwrap_err();
     assert!(matches!(error, store::Error::Corrupt { .. }), "{error}");
+    assert_eq!(other.missing(&hashes).await.unwrap(), []);
     std::fs::remove_file(&file).unwrap();
+    assert_eq!(other.missing(&hashes).await.unwrap(), hashes[..1]);
     assert_eq!(other.blobs(&hashes[..1]).await.unwrap(), [None]);
 }
 

@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
+use skillopt_queue::board::Expect;
 use skillopt_queue::conformance::job;
 use skillopt_queue::conformance::server::Server;
+use skillopt_queue::ledger::{Amount, Caps, Reservation, Settlement};
 use skillopt_queue::queue::{Failure, Which};
-use skillopt_queue::redis::Options;
-use skillopt_queue::{Lane, Priority, Queue as _, RunId, Store as _, Want};
+use skillopt_queue::rates::{Ask, Limits, Outcome};
+use skillopt_queue::redis::{Link, Options, RedisBoard, RedisLedger, RedisRates};
+use skillopt_queue::{
+    Board as _, Lane, Ledger as _, Priority, Queue as _, Rates as _, RunId, Store as _, Want,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::rig::open;
@@ -148,5 +153,83 @@ async fn keys_are_documented_and_nothing_leaks() {
     for at in present(&server, &lines) {
         let line = &lines[at];
         assert!(line.stays, "`{}` is still there", line.parts.join("…"));
+    }
+}
+
+/// A record that stays, one that ends, one that was removed, a lease.
+async fn write_board(link: &Link) {
+    let board = RedisBoard::new(link.clone());
+    let life = Some(Duration::from_secs(60));
+    for (path, life) in [("a", None), ("b", life), ("c", None)] {
+        let put = board.put(path, "x".into(), Expect::Any, life).await;
+        put.unwrap();
+    }
+    board.delete("c", Expect::Any).await.unwrap();
+    let held = board.acquire("lead", "me", Duration::from_secs(60)).await;
+    assert!(held.unwrap().is_some());
+}
+
+/// A reservation under way, one that lapsed, a call without one.
+async fn write_ledger(link: &Link) {
+    let ledger = RedisLedger::new(link.clone());
+    let purses = vec!["run/r1".to_owned()];
+    ledger.set_caps(&purses[0], Caps::default()).await.unwrap();
+    let amount = Amount {
+        requests: 1,
+        ..Amount::default()
+    };
+    let reserve = |id: &str, ms| Reservation {
+        id: id.to_owned(),
+        purses: purses.clone(),
+        most: amount,
+        is_unpriced: false,
+        lifetime: Duration::from_millis(ms),
+    };
+    let asked = [reserve("a", 60_000), reserve("b", 0)];
+    ledger.reserve(&asked).await.unwrap();
+    let done = Settlement {
+        id: "c".into(),
+        purses: purses.clone(),
+        is_reserved: false,
+        used: amount,
+        is_unpriced: false,
+    };
+    ledger.settle(&[done]).await.unwrap();
+}
+
+/// An account with limits and a call under way.
+async fn write_rates(link: &Link) {
+    let rates = RedisRates::new(link.clone());
+    let limits = Limits {
+        concurrency: Some(2),
+        ..Limits::default()
+    };
+    rates.set_limits("acme", limits).await.unwrap();
+    let ask = |call: &str| Ask {
+        account: "acme".into(),
+        call: call.to_owned(),
+        tokens: 1,
+        lifetime: Duration::from_secs(60),
+    };
+    rates.ask(&[ask("1"), ask("2")]).await.unwrap();
+    let report = ("acme".to_owned(), "1".to_owned(), Outcome::Answered(1));
+    rates.report(&[report]).await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_beside_the_queue_are_documented_and_nothing_else_is() {
+    let server = Server::redis();
+    let link = Link::open(&server.url(), Options::default()).await.unwrap();
+    write_board(&link).await;
+    write_ledger(&link).await;
+    write_rates(&link).await;
+    let lines = documented();
+    let found = present(&server, &lines);
+    for (at, line) in lines.iter().enumerate() {
+        let beside = ["board", "ledger", "rates"].map(|name| format!("skillopt:{{q}}:{name}"));
+        if beside.iter().any(|name| line.parts[0].starts_with(name)) {
+            let shown = line.parts.join("…");
+            assert!(found.contains(&at), "`{shown}` was not seen");
+        }
     }
 }

@@ -9,6 +9,9 @@ use crate::redis::codec;
 
 const HOUR_MS: u64 = 3_600_000;
 
+/// So many bytes of an entry say where its value lies.
+pub(super) const HEAD_BYTES: usize = 9;
+
 /// What lies under a key.
 pub(super) enum Entry<'a> {
     /// The value, as the codec wrote it.

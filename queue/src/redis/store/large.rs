@@ -1,11 +1,13 @@
 //! Values too large for one call: in the object store, or in parts on the server.
 
+use ::redis::Cmd;
 use bytes::Bytes;
 use skillopt_core::hash::Hash;
 use tokio::task::spawn_blocking;
 
 use super::entry::Entry;
 use super::{RedisStore, one};
+use crate::object::Objects;
 use crate::redis::{codec, reply};
 use crate::store::{BLOB_BYTES_MAX, Error};
 
@@ -58,16 +60,7 @@ impl RedisStore {
     ) -> Result<Option<Bytes>, Error> {
         let _permit = self.large.acquire().await.ok();
         let packed = match entry {
-            Entry::Object => {
-                let Some(objects) = &self.objects else {
-                    return Err(Error::Lost {
-                        what: format!(
-                            "blob `{hash}` lies in an object store; name it here as well, else it"
-                        ),
-                    });
-                };
-                objects.get(&object_name(hash)).await?
-            }
+            Entry::Object => self.objects(hash)?.get(&object_name(hash)).await?,
             Entry::Parts { count } => self.parts(hash, *count, is_aged).await?,
             Entry::Value(_) | Entry::Blob(_) => None,
         };
@@ -81,6 +74,39 @@ impl RedisStore {
         let value = spawn_blocking(work).await.ok().flatten();
         let corrupt = || self.corrupt(&format!("blob `{hash}`"));
         value.map(Some).ok_or_else(corrupt)
+    }
+
+    /// Whether a large blob is still there, without reading it.
+    pub(super) async fn has_large(
+        &self,
+        hash: Hash,
+        entry: &Entry<'_>,
+        is_aged: bool,
+    ) -> Result<bool, Error> {
+        match entry {
+            Entry::Object => self.objects(hash)?.has(&object_name(hash)).await,
+            Entry::Parts { count } => {
+                let keys: Vec<Vec<u8>> = (0..*count as usize)
+                    .map(|i| self.part_key(hash, i))
+                    .collect();
+                let asked: Vec<Cmd> = keys.iter().map(|key| one("EXISTS", key)).collect();
+                let answers = self.link.call_all(&asked).await?;
+                if answers.iter().any(|n| reply::integer(n) != Some(1)) {
+                    return Ok(false);
+                }
+                if is_aged {
+                    self.refresh(keys).await?;
+                }
+                Ok(true)
+            }
+            Entry::Value(_) | Entry::Blob(_) => Ok(false),
+        }
+    }
+
+    fn objects(&self, hash: Hash) -> Result<&Objects, Error> {
+        self.objects.as_ref().ok_or_else(|| Error::Lost {
+            what: format!("blob `{hash}` lies in an object store; name it here as well, else it"),
+        })
     }
 
     async fn parts(&self, hash: Hash, count: u32, is_aged: bool) -> Result<Option<Bytes>, Error> {
