@@ -18,6 +18,8 @@ pub(super) const WAITING_MAX: usize = 4_096;
 /// Ends of one call, and their bytes.
 const BATCH_MAX: usize = 512;
 const BATCH_BYTES_MAX: usize = 1 << 20;
+/// What is told of each end in one text.
+const HEAD_BYTES: usize = 1 + 32 + 7;
 /// The name of these calls.
 const SLOT: u32 = 0;
 
@@ -98,8 +100,12 @@ async fn send(core: &Core, items: &[Item]) -> Result<Vec<u8>, Error> {
     cmd.arg(core.store.keep_arg())
         .arg(core.client)
         .arg(SLOT)
-        .arg(core.slots.number())
-        .arg(items.len());
+        .arg(core.slots.number());
+    let mut heads = Vec::with_capacity(items.len() * HEAD_BYTES);
+    for item in items {
+        item.head(&mut heads);
+    }
+    cmd.arg(heads);
     for item in items {
         item.write(&mut cmd);
     }
@@ -117,15 +123,22 @@ impl Item {
         }
     }
 
+    /// Writes how it ends, which job, and under which fence.
+    fn head(&self, heads: &mut Vec<u8>) {
+        heads.push(match &self.end {
+            End::Complete(_) => b'C',
+            End::Retry { .. } => b'R',
+            End::Postpone { .. } => b'P',
+            End::HandBack => b'H',
+            End::GiveUp(_) => b'G',
+        });
+        heads.extend_from_slice(self.key.0.as_bytes());
+        // A fence that takes more bytes was never granted, no more than 0 was.
+        let fence = Some(self.fence).filter(|fence| fence >> 56 == 0);
+        heads.extend_from_slice(&fence.unwrap_or(0).to_be_bytes()[1..]);
+    }
+
     fn write(&self, cmd: &mut Cmd) {
-        let kind = match &self.end {
-            End::Complete(_) => "C",
-            End::Retry { .. } => "R",
-            End::Postpone { .. } => "P",
-            End::HandBack => "H",
-            End::GiveUp(_) => "G",
-        };
-        cmd.arg(kind).arg(self.key.0.as_bytes()).arg(self.fence);
         match &self.end {
             End::Complete(entry) => cmd.arg(entry),
             End::Retry { delay, cause } | End::Postpone { delay, cause } => {

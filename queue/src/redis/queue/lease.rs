@@ -100,19 +100,22 @@ fn read(core: &Core, want: &Want, answer: Vec<Value>) -> Option<Look> {
         b"g" => {
             let expires_at = Timestamp::from_ms(reply::count(answer.get(1)?)?);
             let first = reply::count(answer.get(2)?)?;
-            let mut jobs = Vec::with_capacity(answer.len() / 3);
-            for (part, fence) in answer.get(3..)?.chunks_exact(3).zip(first..) {
-                let Some(key) = key_of(reply::bytes(&part[0])) else {
+            let mut heads = Reader(reply::bytes(answer.get(3)?));
+            let texts = answer.get(4..)?;
+            let mut jobs = Vec::with_capacity(texts.len());
+            for (text, fence) in texts.iter().zip(first..) {
+                let key = key_of(heads.take(32)?)?;
+                let lane = usize::try_from(heads.number(2)?).ok()?;
+                let (deliveries, retries) = (heads.number(2)?, heads.number(2)?);
+                let text = reply::bytes(text);
+                if text.is_empty() {
                     // Held no more when the answer was repeated.
                     continue;
-                };
-                let mut head = Reader(reply::bytes(&part[2]));
-                let lane = usize::try_from(head.number(2)?).ok()?;
-                let (deliveries, retries) = (head.number(2)?, head.number(2)?);
+                }
                 let fence = Fence(fence);
                 jobs.push(Leased {
                     ticket: Ticket { key, fence },
-                    job: codec::unpack(reply::bytes(&part[1]), JOB_BYTES_MAX)?,
+                    job: codec::unpack(text, JOB_BYTES_MAX)?,
                     lane: want.lanes.get(lane.checked_sub(1)?)?.clone(),
                     deliveries: u32::try_from(deliveries).ok()?,
                     retries: u32::try_from(retries).ok()?,

@@ -6,9 +6,10 @@
 -- ARGV[2]  leases a job may lose before it is dead
 -- ARGV[3]  dead letters kept
 --
--- A job's record is packed: state, priority, priority of the stream that holds its text, lane,
--- number, deliveries, retries, losses; then for a leased one fence, end, client and worker, for a
--- delayed one the time; then who waits: client and run, 11 bytes each.
+-- A job's record is packed: state (byte 1), priority (2), priority of the stream that holds its
+-- text (3), lane (4), number (6), retries (13), losses (15), deliveries (16); then (18) for a leased
+-- one fence, end (25), client (31) and worker (38), for a delayed one the time; then who waits:
+-- client and run, 11 bytes each.
 --   w  in its stream, not delivered yet      r  ready again, in the sorted set of its priority
 --   d  delayed by whoever asked              b  delayed by a worker
 --   l  leased
@@ -16,9 +17,13 @@
 -- Invariants: a job is in exactly one state and in the index of that state; its text lies in its
 -- stream until it ends; numbers and fences only grow, also when the last second was lost, because
 -- they are never behind the clock's microseconds.
+--
+-- What a job costs is mostly what is made here for it. So what most jobs go through (new, handed
+-- out from the stream, completed) patches the packed record in place; whatever else happens takes
+-- it apart.
 local P = string.sub(KEYS[1], 1, -2)
 local call, pack, unpack_s = redis.call, struct.pack, struct.unpack
-local format, sub, floor = string.format, string.sub, math.floor
+local format, sub, byte, floor = string.format, string.sub, string.byte, math.floor
 
 local now, us
 if ARGV[1] == '0' then
@@ -44,7 +49,7 @@ local function backs(lane, prio) return P .. 'b:' .. lane .. ':' .. prio end
 local function parse(rec)
   local r = {}
   local at
-  r.st, r.pr, r.op, r.la, r.seq, r.de, r.re, r.lo, at = unpack_s('>c1BBI2I7I2I2B', rec)
+  r.st, r.pr, r.op, r.la, r.seq, r.re, r.lo, r.de, at = unpack_s('>c1BBI2I7I2BI2', rec)
   if r.st == 'l' then
     r.fence, r.exp, r.wc, r.worker, at = unpack_s('>I7I6I7Bc0', rec, at)
   elseif r.st == 'd' or r.st == 'b' then
@@ -55,7 +60,7 @@ local function parse(rec)
 end
 
 local function write(r)
-  local head = pack('>c1BBI2I7I2I2B', r.st, r.pr, r.op, r.la, r.seq, r.de, r.re, r.lo)
+  local head = pack('>c1BBI2I7I2BI2', r.st, r.pr, r.op, r.la, r.seq, r.re, r.lo, r.de)
   if r.st == 'l' then
     return head .. pack('>I7I6I7Bc0', r.fence, r.exp, r.wc, #r.worker, r.worker) .. r.ws
   elseif r.st == 'd' or r.st == 'b' then
@@ -64,25 +69,40 @@ local function write(r)
   return head .. r.ws
 end
 
--- Records that were looked at (false: none), and those to be written at the end.
-local R, dirty, order = {}, {}, {}
+-- Records as they were read (false: none); those taken apart (false: gone), made when they are
+-- asked for; and those to be written at the end.
+local raw, R, dirty, order = {}, {}, {}, {}
+setmetatable(R, {
+  __index = function(all, key)
+    local rec = raw[key]
+    if not rec then return rec end
+    local r = parse(rec)
+    all[key] = r
+    return r
+  end,
+})
 local function load(keys)
   local missing, n = {}, 0
   for i = 1, #keys do
-    if R[keys[i]] == nil then
+    local key = keys[i]
+    if raw[key] == nil then
       n = n + 1
-      missing[n] = keys[i]
-      R[keys[i]] = false
+      missing[n] = key
+      raw[key] = false
     end
   end
   for from = 1, n, 4000 do
     local to = math.min(from + 3999, n)
     local found = call('HMGET', P .. 'j', unpack(missing, from, to))
-    for i = 1, to - from + 1 do
-      if found[i] then R[missing[from + i - 1]] = parse(found[i]) end
-    end
+    for i = 1, to - from + 1 do raw[missing[from + i - 1]] = found[i] end
   end
 end
+
+-- Returns a record that nothing has happened to in this call.
+local function untouched(key)
+  return rawget(R, key) == nil and raw[key]
+end
+
 local function touch(key)
   if not dirty[key] then
     dirty[key] = true
@@ -92,18 +112,26 @@ end
 
 -- Changes that are gathered and written once.
 local ready, waits, texts, unlease, told, tolds = {}, {}, {}, {}, {}, {}
+-- Records patched in place (key, record), and keys of those that are gone: written before those
+-- that were taken apart.
+local sets, dels = {}, {}
 local rung = false
 local function add(t, field, n) t[field] = (t[field] or 0) + n end
 local function is_ready(r, n) add(ready, r.la .. ':' .. r.pr, n) end
 
--- Says something to a client: kind and bytes. Results are told together.
-local function tell(client, kind, bytes)
+local function mail_of(client)
   local mail = told[client]
   if not mail then
     mail = { results = {} }
     told[client] = mail
     tolds[#tolds + 1] = client
   end
+  return mail
+end
+
+-- Says something to a client: kind and bytes. Results are told together.
+local function tell(client, kind, bytes)
+  local mail = mail_of(client)
   if kind == 'r' then
     mail.results[#mail.results + 1] = bytes
   else
@@ -143,14 +171,19 @@ local function unplace(key, r)
   end
 end
 
--- Removes a job that is in no index any more.
-local function forget(key, r)
-  local name = stream(r.la, r.op)
+-- The numbers of texts to be removed from a stream.
+local function gone_from(name)
   local ids = texts[name]
   if not ids then
     ids = {}
     texts[name] = ids
   end
+  return ids
+end
+
+-- Removes a job that is in no index any more.
+local function forget(key, r)
+  local ids = gone_from(stream(r.la, r.op))
   ids[#ids + 1] = id_of(r.seq)
   if r.re + r.lo > 0 then call('DEL', P .. 'e:' .. key) end
   drop_waits(r)
@@ -184,7 +217,7 @@ end
 local function text_of(r)
   local id = id_of(r.seq)
   local found = call('XRANGE', stream(r.la, r.op), id, id)
-  return found[1] and found[1][2][4] or ''
+  return found[1] and found[1][2][2] or ''
 end
 
 -- Makes a dead letter of a job that is in no index, if anybody still wants it.
@@ -263,7 +296,6 @@ end
 
 -- Writes what was gathered. Every script ends with it.
 local function flush()
-  local sets, dels = {}, {}
   for i = 1, #order do
     local key = order[i]
     local r = R[key]

@@ -3,8 +3,9 @@
 -- ARGV[4..6]  client, slot, number of this call of the slot
 -- ARGV[7..9]  worker, most jobs, lease time in ms
 -- ARGV[10..]  lanes
--- Answer: `g`, end of the leases, fence of the first (each next has one more), then for each job
---         its key, its text, and packed: lane (its place among ARGV), deliveries, retries.
+-- Answer: `g`, end of the leases, fence of the first (each next has one more), then in one text
+--         for each job its key, lane (its place among ARGV), deliveries and retries, then the text
+--         of each (empty: not held any more).
 --         Or `e`, ms until there may be something (-1: unknown), last ring of the bell. Or `old`.
 -- Invariant: a repeated call hands out what the first did; a fence is granted once.
 local client, worker, max, ttl = tonumber(ARGV[4]), ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -18,6 +19,7 @@ for i = 1, #lanes do
 end
 
 local function head(r) return pack('>I2I2I2', lane_at[r.la] or 0, r.de, r.re) end
+local heads = {}
 
 tick()
 local memo = call('GET', memo_key)
@@ -26,17 +28,18 @@ if memo then
   if last > number then return { 'old' } end
   if last == number then
     -- The answer was lost: the same again, of what is still held.
-    local keys, answer = {}, { 'g', format('%d', now + ttl), format('%d', first) }
+    local keys, answer = {}, { 'g', format('%d', now + ttl), format('%d', first), '' }
     for at = 15, #memo, 32 do keys[#keys + 1] = sub(memo, at, at + 31) end
     load(keys)
     for i = 1, #keys do
       local r = R[keys[i]]
       local is_held = r and r.st == 'l' and r.fence == first + i - 1
-      answer[#answer + 1] = is_held and keys[i] or ''
-      answer[#answer + 1] = is_held and text_of(r) or ''
-      answer[#answer + 1] = is_held and head(r) or ''
+      heads[2 * i - 1] = keys[i]
+      heads[2 * i] = is_held and head(r) or '\0\0\0\0\0\0'
+      answer[4 + i] = is_held and text_of(r) or ''
       if is_held then answer[2] = format('%d', r.exp) end
     end
+    answer[4] = table.concat(heads)
     flush()
     return answer
   end
@@ -60,14 +63,28 @@ local function read(lane, prio, want, list)
     if not answer or answer.err then return end
     local entries = answer[1][2]
     local keys = {}
-    for i = 1, #entries do keys[i] = entries[i][2][2] end
+    for i = 1, #entries do keys[i] = entries[i][2][1] end
     load(keys)
     for i = 1, #entries do
-      local r = R[keys[i]]
-      local seq = tonumber(sub(entries[i][1], 1, -3))
-      if r and r.st == 'w' and r.seq == seq then
+      local id, key = entries[i][1], keys[i]
+      local rec = untouched(key)
+      local job
+      if rec then
+        if byte(rec) == 119 then
+          local seq, re, de = unpack_s('>I7I2xI2', rec, 6)
+          if id == format('%d-0', seq) then
+            job = { key, entries[i][2][2], seq, rec, re, de, from = name, lane = lane, pr = prio }
+          end
+        end
+      else
+        local r = R[key]
+        if r and r.st == 'w' and id == id_of(r.seq) then
+          job = { key, entries[i][2][2], r.seq, r = r, from = name }
+        end
+      end
+      if job then
         found = found + 1
-        list[#list + 1] = { key = keys[i], r = r, seq = seq, text = entries[i][2][4], from = name }
+        list[#list + 1] = job
       end
     end
     if #entries < asked then return end
@@ -87,7 +104,7 @@ for prio = 7, 0, -1 do
         load(back)
         for i = 1, #back do
           local r = R[back[i]]
-          if r then list[#list + 1] = { key = back[i], r = r, seq = r.seq } end
+          if r then list[#list + 1] = { back[i], false, r.seq, r = r } end
         end
       end
       if there > #back then
@@ -96,7 +113,7 @@ for prio = 7, 0, -1 do
       end
     end
   end
-  if sources > 1 then table.sort(list, function(a, b) return a.seq < b.seq end) end
+  if sources > 1 then table.sort(list, function(a, b) return a[3] < b[3] end) end
   local unread = {}
   for i = 1, #list do
     local job = list[i]
@@ -105,7 +122,7 @@ for prio = 7, 0, -1 do
     elseif job.from and not unread[job.from] then
       -- The first that stays: the stream is wound back to just before it.
       unread[job.from] = true
-      call('XGROUP', 'SETID', job.from, 'g', id_of(job.seq - 1))
+      call('XGROUP', 'SETID', job.from, 'g', id_of(job[3] - 1))
     end
   end
 end
@@ -126,22 +143,40 @@ end
 
 local first = take('f', #got)
 local till = format('%d', now + ttl)
-local answer, leases, keys = { 'g', till, format('%d', first) }, {}, {}
+local answer, leases, keys = { 'g', till, format('%d', first), '' }, {}, {}
+-- What the records of leased jobs have after their fences.
+local tail = pack('>I6I7Bc0', now + ttl, client, #worker, worker)
+local taken = {}
 for i = 1, #got do
   local job = got[i]
-  local key, r = job.key, job.r
-  local text = job.text or text_of(r)
-  unplace(key, r)
-  r.st, r.fence, r.exp, r.wc, r.worker = 'l', first + i - 1, now + ttl, client, worker
-  r.de = math.min(r.de + 1, 65535)
-  touch(key)
-  leases[#leases + 1] = till
-  leases[#leases + 1] = key
+  local key, rec = job[1], job[4]
+  if rec then
+    -- Still as it came: the record is patched.
+    local de = job[6] < 65535 and job[6] + 1 or 65535
+    sets[#sets + 1] = key
+    sets[#sets + 1] = pack('>c1c14I2I7', 'l', sub(rec, 2, 15), de, first + i - 1) .. tail .. sub(rec, 18)
+    taken[job.lane] = taken[job.lane] or {}
+    taken[job.lane][job.pr] = (taken[job.lane][job.pr] or 0) + 1
+    heads[2 * i] = pack('>I2I2I2', lane_at[job.lane], de, job[5])
+    answer[4 + i] = job[2]
+  else
+    local r = job.r
+    unplace(key, r)
+    r.de = math.min(r.de + 1, 65535)
+    answer[4 + i] = job[2] or text_of(r)
+    r.st, r.fence, r.exp, r.wc, r.worker = 'l', first + i - 1, now + ttl, client, worker
+    touch(key)
+    heads[2 * i] = head(r)
+  end
+  heads[2 * i - 1] = key
+  leases[2 * i - 1] = till
+  leases[2 * i] = key
   keys[i] = key
-  answer[#answer + 1] = key
-  answer[#answer + 1] = text
-  answer[#answer + 1] = head(r)
 end
+for lane, prios in pairs(taken) do
+  for prio, n in pairs(prios) do add(ready, lane .. ':' .. prio, -n) end
+end
+answer[4] = table.concat(heads)
 in_chunks('ZADD', P .. 'l', leases, 4000)
 call('SET', memo_key, pack('>I7I7', number, first) .. table.concat(keys), 'PX', math.max(ttl, 60000))
 flush()

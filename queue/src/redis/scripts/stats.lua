@@ -22,7 +22,7 @@ local function first_of(name)
     local entries = call('XRANGE', name, '(' .. from, '+', 'COUNT', 100)
     if #entries == 0 then return nil end
     for i = 1, #entries do
-      local rec = call('HGET', P .. 'j', entries[i][2][2])
+      local rec = call('HGET', P .. 'j', entries[i][2][1])
       local r = rec and parse(rec)
       from = entries[i][1]
       if r and r.st == 'w' and id_of(r.seq) == from then return r.seq end

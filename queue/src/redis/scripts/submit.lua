@@ -119,48 +119,58 @@ for s = 1, tonumber(ARGV[8]) do
       local lane, run = lane_number(ARGV[at]), run_number(ARGV[at + 2])
       local waiter = pack('>I7I4', client, run)
       local name = stream(lane, prio)
-      local fresh, has_stream = 0, false
+      local fresh, made, has_stream = 0, 0, false
+      -- What the records of new jobs have before and after their numbers.
+      local before, after = pack('>c1BBI2', 'w', prio, prio, lane), '\0\0\0\0\0' .. waiter
       at = at + 5
       for i = 0, n - 1 do
         local key = ARGV[at + 2 * i]
         local r = R[key]
         if stored[key] then
           told_back[#told_back + 1] = pack('>c1I7', 'R', 0)
-        else
-          if r then
-            if not is_waiting(r, waiter) then
-              r.ws = r.ws .. waiter
-              add(waits, run, 1)
-              touch(key)
-            end
-            hasten(key, r, prio, till)
-          else
-            if has_dead and call('ZREM', P .. 'y', key) == 1 then call('HDEL', P .. 'x', key) end
-            if not has_stream then
-              has_stream = true
-              if call('EXISTS', name) == 0 then
-                call('XGROUP', 'CREATE', name, 'g', '0', 'MKSTREAM')
-              end
-            end
-            r = { st = 'w', pr = prio, op = prio, la = lane, seq = seq, de = 0, re = 0, lo = 0, ws = waiter }
-            seq = seq + 1
-            call('XADD', name, id_of(r.seq), 'k', key, 'p', ARGV[at + 2 * i + 1])
-            R[key] = r
-            present = present + 1
+        elseif r then
+          if not is_waiting(r, waiter) then
+            r.ws = r.ws .. waiter
             add(waits, run, 1)
-            if till > now then delay(key, r, till, 'd') else fresh = fresh + 1 end
             touch(key)
           end
+          hasten(key, r, prio, till)
           told_back[#told_back + 1] = pack('>c1I7', 'Q', r.seq)
+        else
+          if has_dead and call('ZREM', P .. 'y', key) == 1 then call('HDEL', P .. 'x', key) end
+          if not has_stream then
+            has_stream = true
+            if call('EXISTS', name) == 0 then
+              call('XGROUP', 'CREATE', name, 'g', '0', 'MKSTREAM')
+            end
+          end
+          call('XADD', name, id_of(seq), key, ARGV[at + 2 * i + 1])
+          local number = pack('>I7', seq)
+          local rec = before .. number .. after
+          seq = seq + 1
+          made = made + 1
+          if till > now then
+            r = parse(rec)
+            R[key] = r
+            delay(key, r, till, 'd')
+          else
+            fresh = fresh + 1
+            raw[key], R[key] = rec, nil
+            sets[#sets + 1] = key
+            sets[#sets + 1] = rec
+          end
+          told_back[#told_back + 1] = 'Q'
+          told_back[#told_back + 1] = number
         end
       end
+      present = present + made
+      add(waits, run, made)
       at = at + 2 * n
       if fresh > 0 then
         add(ready, lane .. ':' .. prio, fresh)
         rung = true
       end
       -- A run that got nothing keeps no number.
-      add(waits, run, 0)
       if not waits[run] or waits[run] == 0 then
         if call('HEXISTS', P .. 'u', 'c:' .. run) == 0 then
           call('HDEL', P .. 'u', 'n:' .. ARGV[at - 2 * n - 3], 'i:' .. run)
