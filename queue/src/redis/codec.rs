@@ -23,6 +23,8 @@ const BYTES_MIN: usize = 64;
 /// Longer values gain nothing from the dictionary.
 const DICTIONARY_BYTES_MAX: usize = 16 << 10;
 const LEVEL: i32 = 1;
+/// With these bytes zstd begins a frame; short values are kept without them.
+const MAGIC: [u8; 4] = zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
 
 struct Codec {
     plain: zstd::bulk::Compressor<'static>,
@@ -72,7 +74,12 @@ pub(super) fn pack(value: &[u8], out: &mut Vec<u8>) {
             && packed.len() < value.len()
         {
             out.push(if is_short { WITH_DICTIONARY } else { ZSTD });
-            out.extend_from_slice(&packed);
+            // Of a short value these bytes are one or two in a hundred.
+            let packed = packed
+                .strip_prefix(&MAGIC)
+                .filter(|_| is_short)
+                .unwrap_or(&packed);
+            out.extend_from_slice(packed);
             return;
         }
     }
@@ -87,6 +94,13 @@ pub(super) fn unpack(packed: &[u8], max: usize) -> Option<Bytes> {
     if *kind == RAW {
         return Some(Bytes::copy_from_slice(body));
     }
+    let whole;
+    let body = if *kind == WITH_DICTIONARY && !body.starts_with(&MAGIC) {
+        whole = [&MAGIC, body].concat();
+        &whole
+    } else {
+        body
+    };
     let len = zstd::zstd_safe::get_frame_content_size(body).ok()??;
     let len = usize::try_from(len).ok().filter(|len| *len <= max)?;
     let value = with_codec(|codec| match *kind {
@@ -120,6 +134,17 @@ mod tests {
         }
         assert_eq!(unpack(&[], 9), None);
         assert_eq!(unpack(&[9, 1, 2], 9), None);
+    }
+
+    #[test]
+    fn short_values_are_read_with_and_without_the_mark_of_a_frame() {
+        let value = vec![b'x'; 1_000];
+        let mut packed = Vec::new();
+        pack(&value, &mut packed);
+        assert!(!packed[1..].starts_with(&MAGIC));
+        let marked = [&packed[..1], &MAGIC, &packed[1..]].concat();
+        assert_eq!(unpack(&packed, 1_000).unwrap(), value);
+        assert_eq!(unpack(&marked, 1_000).unwrap(), value);
     }
 
     #[test]

@@ -12,14 +12,19 @@ for i = 5, #ARGV, 2 do keys[#keys + 1] = ARGV[i] end
 load(keys)
 local answers, leases = {}, {}
 local till = format('%d', now + ttl)
+local ends = pack('>I6', now + ttl)
 for i = 1, #keys do
-  local key, r = keys[i], R[keys[i]]
-  if r and r.st == 'l' and r.fence == tonumber(ARGV[4 + 2 * i]) and r.exp > now then
-    r.exp = now + ttl
-    touch(key)
+  local key = keys[i]
+  -- One that the tick has taken back is leased no more.
+  local rec = untouched(key)
+  local fence, exp, len
+  if rec and byte(rec) == 108 then fence, exp, len = unpack_s('>I7I6xxxxxxxB', rec, 18) end
+  if fence and fence == tonumber(ARGV[4 + 2 * i]) and exp > now then
+    sets[#sets + 1] = key
+    sets[#sets + 1] = sub(rec, 1, 24) .. ends .. sub(rec, 31)
     leases[#leases + 1] = till
     leases[#leases + 1] = key
-    answers[i] = r.ws == '' and 'C' or 'H'
+    answers[i] = #rec == 38 + len and 'C' or 'H'
   else
     answers[i] = 'L'
   end
