@@ -141,10 +141,6 @@ impl Table {
             coordinator: String::new(),
             tries: Vec::new(),
         };
-        if !run.caps.is_none() {
-            let purse = RunRecord::path(&run.id);
-            self.parts.ledger.set_caps(&purse, run.caps).await?;
-        }
         let path = RunRecord::path(&run.id);
         let board = &self.parts.board;
         let (stored, existed) = match board.put(&path, encode(&run)?, Expect::Absent, None).await {
@@ -161,7 +157,13 @@ impl Table {
             }
             Err(e) => return Err(e.into()),
         };
-        // Also when it was there: whoever wrote it may have come no further.
+        // Also when it was there: whoever wrote it may have come no further. The stored caps count,
+        // not those that are asked for again: they may have been raised since.
+        if existed || !stored.run.caps.is_none() {
+            let purse = RunRecord::path(&stored.run.id);
+            let caps = stored.run.caps;
+            self.parts.ledger.set_caps(&purse, caps).await?;
+        }
         self.list_it(&stored.run).await?;
         self.mark(&stored.run).await?;
         self.bell.ring();

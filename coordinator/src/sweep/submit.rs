@@ -49,13 +49,12 @@ impl Sweeps {
     pub async fn submit(&self, caller: &Caller, new: NewSweep) -> Result<(Sweep, bool), Error> {
         let id = id_of(&caller.tenant, &new.client_key)?;
         if let Some((sweep, _)) = self.find(&id).await? {
+            // Whoever wrote it may have come no further.
+            self.cap(&sweep).await?;
             self.mark(&sweep).await?;
             return Ok((sweep, true));
         }
         let sweep = self.checked(caller, id, new).await?;
-        self.ledger
-            .set_caps(&format!("sweep/{}", sweep.id), sweep.caps)
-            .await?;
         let bytes = serde_json::to_vec(&sweep)?;
         let path = Sweep::path(&sweep.id);
         match self
@@ -64,6 +63,7 @@ impl Sweeps {
             .await
         {
             Ok(_) => {
+                self.cap(&sweep).await?;
                 self.mark(&sweep).await?;
                 Ok((sweep, false))
             }
@@ -71,11 +71,18 @@ impl Sweeps {
             Err(board::Error::Conflict { .. }) => {
                 let found = self.find(&sweep.id).await?;
                 let (sweep, _) = found.ok_or_else(|| Error::NotFound(sweep.id.clone()))?;
+                self.cap(&sweep).await?;
                 self.mark(&sweep).await?;
                 Ok((sweep, true))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Tells the ledger the caps that the record says, which may have been raised since.
+    async fn cap(&self, sweep: &Sweep) -> Result<(), Error> {
+        let purse = format!("sweep/{}", sweep.id);
+        Ok(self.ledger.set_caps(&purse, sweep.caps).await?)
     }
 
     async fn checked(&self, caller: &Caller, id: String, new: NewSweep) -> Result<Sweep, Error> {

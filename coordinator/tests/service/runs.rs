@@ -257,3 +257,44 @@ async fn an_evaluation_is_a_run_too_and_watching_goes_on_from_any_event() {
     server.drain().await;
     worker.drain().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_submission_that_is_made_again_changes_no_cap() {
+    let (world, shared) = (World::new(), Shared::new());
+    let options = Options {
+        runs_max: 0,
+        ..Options::local("one", world.path("scratch"))
+    };
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let packed = pack(&world.config(json!({})), &What::Train).unwrap();
+    client.upload(&packed).await;
+    let mut request = submission(&packed, &What::Train, "key");
+    request.cap_tokens = Some(5);
+    let run = client.runs.submit_run(request.clone()).await.unwrap();
+    let id = run.into_inner().run.unwrap().id;
+    let cap = async || {
+        let purse = [format!("run/{id}")];
+        let balances = shared.ledger.balances(&purse).await.unwrap();
+        balances[0].caps.tokens
+    };
+    assert_eq!(cap().await, Some(5));
+    let more = v1::ResumeRunRequest {
+        id: id.clone(),
+        cap_tokens: Some(50),
+        ..Default::default()
+    };
+    client.runs.resume_run(more).await.unwrap();
+    assert_eq!(cap().await, Some(50));
+
+    let again = client.runs.submit_run(request).await.unwrap();
+    assert!(again.into_inner().existed);
+    assert_eq!(cap().await, Some(50));
+    let other = pack(&world.config(json!({"seed": 7})), &What::Train).unwrap();
+    client.upload(&other).await;
+    let mut clash = submission(&other, &What::Train, "key");
+    clash.cap_tokens = Some(1);
+    client.runs.submit_run(clash).await.unwrap_err();
+    assert_eq!(cap().await, Some(50));
+    server.drain().await;
+}
