@@ -79,16 +79,24 @@ pub struct Unpacked {
 
 impl Unpacked {
     /// Puts the run into another folder than the submitter named.
-    pub fn put_at(&mut self, root: &Path) {
+    ///
+    /// # Errors
+    /// A file of it would lie elsewhere.
+    pub fn put_at(&mut self, root: &Path) -> Result<(), UnpackError> {
         let old = Path::new(&self.config.out_root);
         let place = |(path, bytes): &(PathBuf, Arc<[u8]>)| {
-            let below = path.strip_prefix(old).unwrap_or(path);
-            (root.join(below), Arc::clone(bytes))
+            let below = path.strip_prefix(old).map_err(|_| {
+                let path = path.display();
+                UnpackError::Damaged(format!("its file `{path}` is outside of the run folder"))
+            })?;
+            Ok((root.join(below), Arc::clone(bytes)))
         };
         if let Some(split) = &mut self.prepared.plan.generated {
-            *split = Generated::from_files(split.files().iter().map(place).collect());
+            let files: Result<_, UnpackError> = split.files().iter().map(place).collect();
+            *split = Generated::from_files(files?);
         }
         self.config.out_root = root.display().to_string();
+        Ok(())
     }
 
     /// Returns whether the run shares answers with no other.
@@ -211,7 +219,7 @@ pub async fn contents(store: &dyn Store, root: Hash) -> Result<Contents, UnpackE
     Ok(Contents {
         blobs: vec![root.suite, root.initial],
         caps: payers::caps(&config),
-        is_priced: root.payers.unpriced().is_none(),
+        is_priced: root.payers.is_priced(),
         what: root.what,
     })
 }

@@ -68,13 +68,18 @@ impl Payers {
         })
     }
 
-    /// Lets a sweep and a tenant pay too; `is_capped` says whether one of them has a cap.
+    /// Lets a sweep and a tenant pay too; `is_capped` says whether one of them has a cap. Where
+    /// nobody paid, somebody of unknown price does now: no call goes past the caps.
     #[must_use]
     pub fn shared_with(mut self, sweep: &str, tenant: &str, is_capped: bool) -> Self {
-        for payer in [&mut self.target, &mut self.optimizer]
-            .into_iter()
-            .flatten()
-        {
+        for payer in [&mut self.target, &mut self.optimizer] {
+            let payer = payer.get_or_insert_with(|| Payer {
+                run: String::new(),
+                sweep: String::new(),
+                tenant: String::new(),
+                price: None,
+                is_capped,
+            });
             sweep.clone_into(&mut payer.sweep);
             tenant.clone_into(&mut payer.tenant);
             payer.is_capped |= is_capped;
@@ -94,14 +99,13 @@ impl Payers {
         self
     }
 
-    /// Returns the first model's payer whose price is unknown.
+    /// Returns whether the price of each model is known.
     #[must_use]
-    pub fn unpriced(&self) -> Option<&Payer> {
-        let payers = [&self.target, &self.optimizer];
-        payers
+    pub fn is_priced(&self) -> bool {
+        let is_priced = |payer: &Payer| payer.price.is_some();
+        [&self.target, &self.optimizer]
             .into_iter()
-            .flatten()
-            .find(|payer| payer.price.is_none())
+            .all(|payer| payer.as_ref().is_some_and(is_priced))
     }
 
     /// Returns who pays for a piece of work.
@@ -162,14 +166,25 @@ mod tests {
         };
         assert_eq!(target.price, Some(price));
         assert!(!target.is_capped);
-        assert_eq!(payers.unpriced().unwrap().price, None);
+        assert!(!payers.is_priced());
         config.budget_tokens = Some(5);
         assert!(Payers::new(&config).unwrap().target.unwrap().is_capped);
         config.budget_usd = Some(0.29);
         let error = Payers::new(&config).unwrap_err().to_string();
         assert!(error.contains("`other`"), "{error}");
         config.optimizer_model = "known".to_owned();
-        assert!(Payers::new(&config).is_ok());
+        assert!(Payers::new(&config).unwrap().is_priced());
         assert_eq!(caps(&config).micro_usd, Some(290_000));
+    }
+
+    #[test]
+    fn a_bundle_that_names_no_payers_is_paid_by_its_run_all_the_same() {
+        assert!(!Payers::default().is_priced());
+        let payers = Payers::default().shared_with("s", "t", true).of_run("r");
+        for payer in [payers.target.unwrap(), payers.optimizer.unwrap()] {
+            let names = (&*payer.run, &*payer.sweep, &*payer.tenant);
+            assert_eq!(names, ("r", "s", "t"));
+            assert!(payer.is_capped && payer.price.is_none());
+        }
     }
 }

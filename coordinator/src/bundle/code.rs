@@ -12,8 +12,6 @@ use super::UnpackError;
 const COMPRESSED_ABOVE: usize = 4 << 10;
 /// Compressed blobs begin with this; no JSON does.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Largest blob once it is unpacked, in bytes.
-const BYTES_MAX: u64 = 1 << 30;
 /// A good ratio at the speed of reading the data.
 const LEVEL: i32 = 3;
 
@@ -27,18 +25,26 @@ pub(super) fn encode(value: &impl Serialize) -> Result<Bytes, serde_json::Error>
     Ok(packed.into())
 }
 
-/// Reads a value; `what` names it in errors.
-pub(super) fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, UnpackError> {
+/// Reads a value of at most `max` bytes once it is unpacked; `what` names it in errors.
+pub(super) fn decode<T: DeserializeOwned>(
+    what: &str,
+    bytes: &[u8],
+    max: u64,
+) -> Result<T, UnpackError> {
     let damaged = |e: &dyn std::fmt::Display| UnpackError::Damaged(format!("{what}: {e}"));
+    let too_large = || damaged(&format!("more than {max} bytes"));
     if !bytes.starts_with(&MAGIC) {
+        if bytes.len() as u64 > max {
+            return Err(too_large());
+        }
         return serde_json::from_slice(bytes).map_err(|e| damaged(&e));
     }
     let reader = zstd::Decoder::new(bytes).map_err(|e| damaged(&e))?;
     let mut json = Vec::new();
-    let mut reader = reader.take(BYTES_MAX + 1);
+    let mut reader = reader.take(max + 1);
     reader.read_to_end(&mut json).map_err(|e| damaged(&e))?;
-    if json.len() as u64 > BYTES_MAX {
-        return Err(damaged(&format!("more than {BYTES_MAX} bytes")));
+    if json.len() as u64 > max {
+        return Err(too_large());
     }
     serde_json::from_slice(&json).map_err(|e| damaged(&e))
 }

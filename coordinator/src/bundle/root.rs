@@ -11,6 +11,9 @@ use crate::payers::Payers;
 
 use super::{UnpackError, VERSION, What, code};
 
+/// Largest root once it is unpacked, in bytes.
+const BYTES_MAX: u64 = 16 << 20;
+
 /// The root of a bundle.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Root {
@@ -47,11 +50,17 @@ struct Head {
 pub(super) async fn read(store: &dyn Store, hash: Hash) -> Result<Root, UnpackError> {
     let bytes = store.blobs(&[hash]).await?.pop().flatten();
     let bytes = bytes.ok_or(UnpackError::Missing(hash))?;
-    let head: Head = code::decode("its root", &bytes)?;
+    // Megabytes of JSON would hold up the async threads.
+    let read = tokio::task::spawn_blocking(move || decode(&bytes)).await;
+    read.map_err(|e| UnpackError::Damaged(e.to_string()))?
+}
+
+fn decode(bytes: &[u8]) -> Result<Root, UnpackError> {
+    let head: Head = code::decode("its root", bytes, BYTES_MAX)?;
     if head.version > VERSION {
         return Err(UnpackError::Newer {
             found: head.version,
         });
     }
-    code::decode("its root", &bytes)
+    code::decode("its root", bytes, BYTES_MAX)
 }

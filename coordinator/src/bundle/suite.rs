@@ -1,7 +1,7 @@
 //! The suite of a bundle: what a benchmark loaded. Runs on the same data share one.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -19,6 +19,13 @@ use super::root::Root;
 use super::{UnpackError, code};
 use crate::prepare::{Inputs, PrepareError};
 use crate::sample::{Sample, Samples};
+
+/// Largest suite once it is unpacked, in bytes.
+const BYTES_MAX: u64 = 512 << 20;
+/// Files of a drawn split.
+const FILES_MAX: usize = 64;
+/// Bytes of these files together.
+const FILE_BYTES_MAX: usize = 256 << 20;
 
 /// What travels.
 #[derive(Serialize, Deserialize)]
@@ -96,13 +103,7 @@ pub(super) fn encode(inputs: &Inputs, out_root: &str) -> Result<Bytes, PrepareEr
 }
 
 fn decode(bytes: &[u8]) -> Result<Suite, UnpackError> {
-    let wire: Wire = code::decode("its suite", bytes)?;
-    let files = |files: Vec<File>| {
-        let below = files.into_iter().filter(|file| file.is_below);
-        below
-            .map(|file| (file.path, Arc::from(file.text.into_bytes())))
-            .collect()
-    };
+    let wire: Wire = code::decode("its suite", bytes, BYTES_MAX)?;
     Ok(Suite {
         benchmark: wire.benchmark,
         benchmark_version: wire.benchmark_version,
@@ -115,8 +116,39 @@ fn decode(bytes: &[u8]) -> Result<Suite, UnpackError> {
         settings: Arc::new(wire.settings),
         task_types: wire.task_types,
         failure_types: wire.failure_types,
-        generated: wire.generated.map(files),
+        generated: wire.generated.map(files).transpose()?,
     })
+}
+
+/// Takes the files of a drawn split that lie below the run folder, and none that would leave it.
+fn files(files: Vec<File>) -> Result<Vec<(PathBuf, Arc<[u8]>)>, UnpackError> {
+    let damaged = |words: String| Err(UnpackError::Damaged(words));
+    if files.len() > FILES_MAX {
+        let n = files.len();
+        return damaged(format!(
+            "it draws {n} files, at most {FILES_MAX} are allowed"
+        ));
+    }
+    if files.iter().map(|file| file.text.len()).sum::<usize>() > FILE_BYTES_MAX {
+        return damaged(format!(
+            "its drawn files have more than {FILE_BYTES_MAX} bytes"
+        ));
+    }
+    let below: Vec<File> = files.into_iter().filter(|file| file.is_below).collect();
+    if let Some(file) = below.iter().find(|file| !is_inside(&file.path)) {
+        return damaged(format!(
+            "the path `{}` of a drawn file leaves the run folder",
+            file.path.display()
+        ));
+    }
+    let parts = |file: File| (file.path, Arc::from(file.text.into_bytes()));
+    Ok(below.into_iter().map(parts).collect())
+}
+
+/// Returns whether a path stays below any folder that it is put into.
+fn is_inside(path: &Path) -> bool {
+    let is_normal = |part| matches!(part, Component::Normal(_));
+    !path.as_os_str().is_empty() && path.components().all(is_normal)
 }
 
 fn samples(values: Vec<Value>) -> Result<Vec<Sample>, UnpackError> {

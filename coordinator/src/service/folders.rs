@@ -109,7 +109,7 @@ impl Folders {
         let store = self.parts.store.as_ref();
         let mut unpacked = bundle::unpack(store, run.bundle, run.skill, &self.suites).await?;
         let root = self.of(&run.id).root().to_owned();
-        unpacked.put_at(&root);
+        unpacked.put_at(&root)?;
         Ok(unpacked)
     }
 
@@ -196,7 +196,7 @@ impl Folders {
         let root = self.root.join("exports").join(format!("{}-{n}", run.id));
         let export = Export { root: root.clone() };
         let mut unpacked = self.unpack(run).await?;
-        unpacked.put_at(&root);
+        unpacked.put_at(&root)?;
         let folder = RunFolder::new(&root);
         files::create_dir_all(&folder.private()).map_err(|e| Error::Unavailable(e.to_string()))?;
         let store = (self.parts.export)(&folder.store())?;

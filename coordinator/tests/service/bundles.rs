@@ -1,7 +1,7 @@
 //! A bundle is the run that it was made of.
 
-use serde_json::json;
-use skillopt_coordinator::bundle::{Suites, UnpackError, What, pack, unpack};
+use serde_json::{Value, json};
+use skillopt_coordinator::bundle::{Packed, Suites, UnpackError, What, pack, unpack};
 use skillopt_coordinator::evaluate::{Evaluation, Split};
 use skillopt_coordinator::prepare::Prepared;
 use skillopt_core::Hash;
@@ -133,4 +133,79 @@ async fn another_skill_makes_it_an_evaluation_on_the_test_items() {
     assert_eq!(read.what.kind(), "eval");
     assert_eq!(read.prepared.plan.initial.document, "# Other\n");
     assert_ne!(read.prepared.common.run, packed.prepared.common.run);
+}
+
+fn read(blob: &[u8]) -> Value {
+    match zstd::decode_all(blob) {
+        Ok(json) => serde_json::from_slice(&json).unwrap(),
+        Err(_) => serde_json::from_slice(blob).unwrap(),
+    }
+}
+
+/// Puts a bundle with another suite into the store; returns its root.
+async fn forged(store: &MemoryStore, packed: &Packed, suite: &Value) -> Hash {
+    store.put_blobs(packed.blobs.clone()).await.unwrap();
+    let suite = store.put_blob(suite.to_string().into()).await.unwrap();
+    let mut root = read(&packed.blobs[2]);
+    root["suite"] = serde_json::to_value(suite).unwrap();
+    store.put_blob(root.to_string().into()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_drawn_file_that_leaves_the_run_folder_is_refused() {
+    let world = World::new();
+    let raw = world.path("data").join("train").join("items.json");
+    let more = json!({
+        "split_mode": "ratio", "split_dir": "", "data_path": raw, "split_ratio": "2:1:1",
+    });
+    let packed = pack(&world.config(more), &What::Train).unwrap();
+    let (store, suite) = (MemoryStore::new(), read(&packed.blobs[0]));
+    assert!(suite["generated"][0]["is_below"].as_bool().unwrap());
+    for path in ["/etc/cron.d/x", "../x", "a/../../x", "", "./x"] {
+        let mut bad = suite.clone();
+        bad["generated"][0]["path"] = path.into();
+        let root = forged(&store, &packed, &bad).await;
+        let refused = unpack(&store, root, None, &Suites::default()).await;
+        let refused = refused.unwrap_err();
+        assert!(
+            matches!(refused, UnpackError::Damaged(_)),
+            "{path}: {refused}"
+        );
+    }
+    let mut many = suite.clone();
+    many["generated"] = vec![suite["generated"][0].clone(); 65].into();
+    let root = forged(&store, &packed, &many).await;
+    let refused = unpack(&store, root, None, &Suites::default()).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.to_string().contains("65 files"), "{refused}");
+
+    let root = forged(&store, &packed, &suite).await;
+    let mut good = unpack(&store, root, None, &Suites::default())
+        .await
+        .unwrap();
+    let place = world.path("place");
+    good.put_at(&place).unwrap();
+    let split = good.prepared.plan.generated.clone().unwrap();
+    assert!(!split.files().is_empty());
+    assert!(
+        split
+            .files()
+            .iter()
+            .all(|(path, _)| path.starts_with(&place))
+    );
+    // Files that lie elsewhere are not left there.
+    good.config.out_root = "elsewhere".to_owned();
+    assert!(good.put_at(&world.path("other")).is_err());
+}
+
+#[tokio::test]
+async fn a_small_blob_that_unpacks_to_a_huge_root_is_refused() {
+    let store = MemoryStore::new();
+    let text = format!(r#"{{"version": 1, "pad": "{}"}}"#, " ".repeat(17 << 20));
+    let small = zstd::encode_all(text.as_bytes(), 3).unwrap();
+    assert!(small.len() < 1 << 20);
+    let root = store.put_blob(small.into()).await.unwrap();
+    let refused = unpack(&store, root, None, &Suites::default()).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("more than"), "{refused}");
 }
