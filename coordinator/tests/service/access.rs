@@ -7,6 +7,8 @@ use skillopt_coordinator::service::{Coordinator, Options, ServeError, Tls, admin
 use skillopt_proto::v1;
 use skillopt_proto::v1::cluster_client::ClusterClient;
 use skillopt_proto::v1::runs_client::RunsClient;
+use skillopt_queue::board::Expect;
+use skillopt_queue::fleet::WorkerRecord;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 use tonic::{Code, Request};
 
@@ -134,6 +136,8 @@ async fn roles_and_tenants_limit_what_a_token_may_do() {
         };
         assert_eq!(refused.code(), expected, "{n}: {}", refused.message());
     }
+    // Whoever has a valid one is let in from the same address all the same.
+    client.runs.get_run(with(&submitter, get())).await.unwrap();
     server.drain().await;
 }
 
@@ -226,5 +230,75 @@ async fn whoever_asks_for_health_or_the_schema_needs_no_token() {
     let refused = cluster.overview(with("x", v1::OverviewRequest {})).await;
     let overview = refused.unwrap().into_inner().overview_json;
     assert!(overview.contains("\"waiting\":0"), "{overview}");
+    server.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_had_a_token_is_open_to_nobody_when_the_last_one_is_gone() {
+    let (world, shared) = (World::new(), Shared::new());
+    let options = Options {
+        runs_max: 0,
+        ..Options::local("one", world.path("scratch"))
+    };
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let look = || v1::ListWorkersRequest {};
+    client.cluster.list_workers(look()).await.unwrap();
+    let wanted = v1::CreateTokenRequest {
+        role: "admin".to_owned(),
+        name: "first".to_owned(),
+        ..Default::default()
+    };
+    let made = client.cluster.create_token(wanted).await.unwrap();
+    let made = made.into_inner();
+    let revoke = v1::RevokeTokenRequest { id: made.id };
+    let revoked = client.cluster.revoke_token(with(&made.token, revoke)).await;
+    revoked.unwrap();
+    let nobody = client.cluster.list_workers(look()).await.unwrap_err();
+    assert_eq!(nobody.code(), Code::Unauthenticated);
+    server.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_concerns_all_tenants_is_not_for_one() {
+    let (world, shared) = (World::new(), Shared::new());
+    let options = Options {
+        runs_max: 0,
+        admin: Some(admin_token("root")),
+        ..Options::local("one", world.path("scratch"))
+    };
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let admin = token(&mut client, "root", "admin", "a", 0).await;
+    let record = json!({
+        "version": 1, "id": "w-1", "state": "well", "cause": "", "program": "1",
+        "started_ms": 1, "seen_ms": 1, "slots": {}, "busy": {}, "lanes": [],
+        "jobs_done": 0, "jobs_failed": 0, "jobs": ["item-of-b"],
+    });
+    let record: WorkerRecord = serde_json::from_value(record).unwrap();
+    let bytes = serde_json::to_vec(&record).unwrap();
+    let board = &shared.board;
+    let path = WorkerRecord::path("w-1");
+    let put = board.put(&path, bytes.into(), Expect::Any, None).await;
+    put.unwrap();
+    let key = skillopt_core::Hash::of(b"a job").to_string();
+    for (who, is_global) in [(&*admin, false), ("root", true)] {
+        let asked = with(who, v1::ListWorkersRequest {});
+        let workers = client.cluster.list_workers(asked).await.unwrap();
+        let worker = workers.into_inner().workers.remove(0);
+        assert_eq!(!worker.jobs.is_empty(), is_global);
+        let asked = with(who, v1::OverviewRequest {});
+        let seen = client.cluster.overview(asked).await.unwrap();
+        let seen = seen.into_inner().overview_json;
+        assert_eq!(seen.contains("item-of-b"), is_global, "{seen}");
+        let asked = with(who, v1::WhyRequest { id: key.clone() });
+        let why = client.cluster.why(asked).await;
+        assert_eq!(why.is_ok(), is_global, "{why:?}");
+        let asked = v1::DrainWorkerRequest {
+            id: "w-1".to_owned(),
+        };
+        let drained = client.cluster.drain_worker(with(who, asked)).await;
+        assert_eq!(drained.is_ok(), is_global, "{drained:?}");
+    }
     server.drain().await;
 }

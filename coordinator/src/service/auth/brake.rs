@@ -21,7 +21,7 @@ const ADDRESSES_MAX: usize = 10_000;
 pub(super) struct Brake(Mutex<HashMap<IpAddr, (u32, Instant)>>);
 
 impl Brake {
-    /// Refuses an address with too many failures, whatever it shows now.
+    /// Refuses an address with too many failures.
     pub(super) fn check(&self, peer: Option<IpAddr>, now: Instant) -> Result<(), Error> {
         let Some(peer) = peer else { return Ok(()) };
         let failed = self.0.lock().unwrap_or_else(PoisonError::into_inner);

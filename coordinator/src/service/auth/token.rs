@@ -15,6 +15,8 @@ use super::role::Role;
 
 /// Paths of tokens begin with this.
 const TOKENS: &str = "token/";
+/// There once was a token: without one nobody gets in any more, also when all have ended.
+const CLOSED: &str = "auth/closed";
 /// A token's text begins with this, so that scanners for leaked credentials find it.
 const PREFIX: &str = "skillopt_";
 /// Bytes of a token's name, and of its secret.
@@ -78,6 +80,8 @@ pub async fn create(
     let value = serde_json::to_vec(&record).map_err(|e| Error::Internal(e.to_string()))?;
     let lifetime = (lasts_ms > 0).then(|| Duration::from_millis(lasts_ms));
     let path = format!("{TOKENS}{id}");
+    // First, so that there is no token without it.
+    close(board).await?;
     board
         .put(&path, value.into(), Expect::Absent, lifetime)
         .await?;
@@ -96,13 +100,29 @@ pub async fn revoke(board: &dyn Board, id: &str, tenant: Option<&str>) -> Result
     if tenant.is_some_and(|tenant| tenant != token.tenant) {
         return Err(unknown());
     }
+    close(board).await?;
     board.delete(&path, Expect::Any).await?;
     Ok(())
 }
 
-/// Returns whether there is any token.
-pub(super) async fn is_any(board: &dyn Board) -> Result<bool, Error> {
-    Ok(!board.list(TOKENS, "", 1).await?.is_empty())
+/// Marks that there was a token, for ever.
+async fn close(board: &dyn Board) -> Result<(), Error> {
+    let mark = Bytes::from_static(b"{}");
+    board.put(CLOSED, mark, Expect::Any, None).await?;
+    Ok(())
+}
+
+/// Returns whether there is or was any token.
+pub(super) async fn was_any(board: &dyn Board) -> Result<bool, Error> {
+    if board.get(CLOSED).await?.is_some() {
+        return Ok(true);
+    }
+    let is_any = !board.list(TOKENS, "", 1).await?.is_empty();
+    if is_any {
+        // An earlier release made it.
+        close(board).await?;
+    }
+    Ok(is_any)
 }
 
 /// Returns the record of a token's text, if it is valid at `now_ms`.

@@ -26,9 +26,9 @@ impl Cluster for Desk {
         &self,
         request: Request<v1::ListWorkersRequest>,
     ) -> Result<Response<v1::ListWorkersResponse>, Status> {
-        self.gate.admit(&request, Role::Viewer).await?;
+        let caller = self.gate.admit(&request, Role::Viewer).await?;
         let now = self.now().await?;
-        let workers = self.teller.workers().await?;
+        let workers = self.workers(&caller).await?;
         let workers = workers.iter().map(|w| self.worker(w, now)).collect();
         Ok(Response::new(v1::ListWorkersResponse { workers }))
     }
@@ -37,7 +37,8 @@ impl Cluster for Desk {
         &self,
         request: Request<v1::DrainWorkerRequest>,
     ) -> Result<Response<v1::DrainWorkerResponse>, Status> {
-        self.gate.admit(&request, Role::Admin).await?;
+        let caller = self.gate.admit(&request, Role::Admin).await?;
+        caller.must_be_global()?;
         let id = request.into_inner().id;
         let workers = self.teller.workers().await?;
         let found: Vec<&WorkerRecord> = match workers.iter().find(|w| w.id == id) {
@@ -158,6 +159,15 @@ type Named = (String, String, String);
 impl Desk {
     pub(super) async fn now(&self) -> Result<u64, Error> {
         Ok(self.parts.board.now().await?.as_ms())
+    }
+
+    /// Returns the workers; what they work on is shown to those alone who see all tenants.
+    pub(super) async fn workers(&self, caller: &Caller) -> Result<Vec<WorkerRecord>, Error> {
+        let mut workers = self.teller.workers().await?;
+        if !caller.is_global {
+            workers.iter_mut().for_each(|worker| worker.jobs.clear());
+        }
+        Ok(workers)
     }
 
     fn worker(&self, record: &WorkerRecord, now_ms: u64) -> v1::Worker {

@@ -4,10 +4,11 @@ use skillopt_queue::ledger::Amount;
 
 use super::super::auth::Caller;
 use super::super::error::Error;
+use super::super::purse;
 use super::super::record::State;
 use super::super::rows::state_words;
 use super::super::table::{Filter, decode};
-use super::super::{purse, teller};
+use super::super::teller::{self, Pace, RunJobs};
 use super::Desk;
 use crate::read_model::{self, Inputs, Overview, RunLine, SweepLine};
 use crate::sweep::record::{OPEN, SWEEPS, Sweep};
@@ -17,14 +18,19 @@ const SHOWN_MAX: usize = 100;
 
 pub(super) async fn overview(desk: &Desk, caller: &Caller) -> Result<Overview, Error> {
     let now_ms = desk.now().await?;
-    let told = desk.teller.told().await?;
-    let jobs = teller::sum(told.iter().flat_map(|told| told.runs.values()));
-    let pace = desk.teller.pace(now_ms);
+    let jobs = jobs(desk, caller).await?;
+    let (pace, accounts) = if caller.is_global {
+        let accounts = desk.parts.rates.accounts().await?;
+        (desk.teller.pace(now_ms), accounts)
+    } else {
+        // They are of all tenants together.
+        (Pace::default(), Vec::new())
+    };
     Ok(read_model::overview(Inputs {
         now_ms,
         program: desk.program.clone(),
-        workers: desk.teller.workers().await?,
-        accounts: desk.parts.rates.accounts().await?,
+        workers: desk.workers(caller).await?,
+        accounts,
         waits: jobs.waits,
         finished_a_minute: pace.now,
         finished_a_minute_before: pace.before,
@@ -33,6 +39,23 @@ pub(super) async fn overview(desk: &Desk, caller: &Caller) -> Result<Overview, E
         runs: runs(desk, caller).await?,
         sweeps: sweeps(desk, caller).await?,
     }))
+}
+
+/// Adds the jobs of the caller's runs up.
+async fn jobs(desk: &Desk, caller: &Caller) -> Result<RunJobs, Error> {
+    let told = desk.teller.told().await?;
+    let mut own = Vec::new();
+    for (id, jobs) in told.iter().flat_map(|told| &told.runs) {
+        let is_own = match caller.limit() {
+            None => true,
+            Some(tenant) => {
+                let stored = desk.table.get(id).await?;
+                stored.is_some_and(|stored| stored.run.tenant == tenant)
+            }
+        };
+        own.extend(is_own.then_some(jobs));
+    }
+    Ok(teller::sum(own))
 }
 
 async fn reserved(desk: &Desk, caller: &Caller) -> Result<Amount, Error> {
