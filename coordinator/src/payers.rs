@@ -99,6 +99,15 @@ impl Payers {
         self
     }
 
+    /// Returns whether the calls of each model are reserved before they are made.
+    #[must_use]
+    pub fn is_capped(&self) -> bool {
+        let is_capped = |payer: &Payer| payer.is_capped;
+        [&self.target, &self.optimizer]
+            .into_iter()
+            .all(|payer| payer.as_ref().is_some_and(is_capped))
+    }
+
     /// Returns whether the price of each model is known.
     #[must_use]
     pub fn is_priced(&self) -> bool {

@@ -5,6 +5,7 @@ mod answered;
 mod quiet;
 
 use std::collections::{HashMap, VecDeque};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,8 @@ use crate::payers::Payers;
 use crate::progress::{Progress, Watcher};
 use crate::session::Source;
 
+/// Our folder in the place that we are given, in which others may have things of theirs.
+const OWN: &str = "skillopt-scratch";
 /// Folders of runs that nobody works on any more which are kept.
 const KEPT_MAX: usize = 64;
 
@@ -42,6 +45,19 @@ pub struct Folders {
     /// Whole folders, the oldest first.
     whole: Mutex<VecDeque<String>>,
     exports: AtomicU64,
+    /// Keeps other processes out.
+    _lock: File,
+}
+
+/// Why a place for run folders cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ScratchError {
+    /// Another process has it.
+    #[error("another coordinator uses `{0}`; give each its own folder with --scratch")]
+    Busy(PathBuf),
+    /// The file system refuses.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// A store that was made for one download; gone when dropped.
@@ -65,27 +81,33 @@ impl Drop for Export {
 }
 
 impl Folders {
-    /// Takes `root` for run folders. What is left there of an earlier process is removed.
+    /// Takes a folder of its own below `place` for run folders. What is left in it of an earlier
+    /// process is removed.
     ///
     /// # Errors
-    /// The file system refuses.
-    pub fn open(root: &Path, parts: Parts, suites: Arc<Suites>) -> Result<Self, FileError> {
+    /// The file system refuses, or another process has it.
+    pub fn open(place: &Path, parts: Parts, suites: Arc<Suites>) -> Result<Self, ScratchError> {
+        let root = place.join(OWN);
+        files::create_dir_all(&root)?;
+        // Nothing is removed before it is known that nobody works there.
+        let lock = lock(&root)?;
         for part in ["runs", "exports"] {
             let path = root.join(part);
             match std::fs::remove_dir_all(&path) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(FileError::new("clear", path, e));
+                    return Err(FileError::new("clear", path, e).into());
                 }
                 _ => files::create_dir_all(&path)?,
             }
         }
         Ok(Self {
-            root: root.to_owned(),
+            root,
             parts,
             suites,
             turns: Mutex::default(),
             whole: Mutex::default(),
             exports: AtomicU64::new(0),
+            _lock: lock,
         })
     }
 
@@ -286,5 +308,22 @@ impl Folders {
             &folder.private().join("status.json"),
             value.to_string().as_bytes(),
         )
+    }
+}
+
+/// Takes a folder for this process, until the file is dropped.
+fn lock(root: &Path) -> Result<File, ScratchError> {
+    let path = root.join("lock");
+    let error = |e| FileError::new("lock", &path, e);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(error)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ScratchError::Busy(root.to_owned())),
+        Err(TryLockError::Error(e)) => Err(error(e).into()),
     }
 }

@@ -6,6 +6,7 @@ mod download;
 mod glance;
 mod message;
 mod runs;
+mod uploads;
 mod watch;
 mod why;
 
@@ -20,6 +21,8 @@ use super::parts::Parts;
 use super::rows::Rows;
 use super::table::Table;
 use super::teller::Teller;
+
+pub(super) use uploads::Uploads;
 
 /// What the services share; clones share it.
 #[derive(Clone)]
@@ -38,6 +41,8 @@ pub(super) struct Desk {
     pub(super) teller: Arc<Teller>,
     /// Everything else.
     pub(super) parts: Parts,
+    /// What uploads hold in memory.
+    pub(super) uploads: Uploads,
     /// Version of the program.
     pub(super) program: String,
     /// Ends streams.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use skillopt_proto::v1;
 use skillopt_runtime::Shutdown;
-use skillopt_runtime::files::FileError;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -16,14 +15,14 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use super::admitted::{Admitted, callers};
 use super::auth::{Gate, Rules};
 use super::cells::Cells;
-use super::folders::Folders;
+use super::folders::{Folders, ScratchError};
 use super::http::{self, Pages};
 use super::lines::Lines;
 use super::live::Live;
 use super::options::{Options, Tls};
 use super::parts::Parts;
 use super::rows::Rows;
-use super::rpc::Desk;
+use super::rpc::{Desk, Uploads};
 use super::runner::{self, Runner};
 use super::table::Table;
 use super::teller::Teller;
@@ -64,7 +63,7 @@ pub enum ServeError {
     Tls(String),
     /// The place of run folders cannot be used.
     #[error(transparent)]
-    Scratch(#[from] FileError),
+    Scratch(#[from] ScratchError),
     /// The server stopped by itself.
     #[error("the server stopped: {0}")]
     Transport(#[from] tonic::transport::Error),
@@ -182,6 +181,7 @@ impl Coordinator {
             folders,
             teller: Arc::clone(&teller),
             parts: parts.clone(),
+            uploads: Uploads::default(),
             program: options.program.clone(),
             shutdown: shutdown.clone(),
         };

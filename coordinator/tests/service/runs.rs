@@ -3,9 +3,10 @@
 use serde_json::json;
 use skillopt_coordinator::bundle::{What, pack};
 use skillopt_coordinator::evaluate::{Evaluation, Split};
-use skillopt_coordinator::service::Options;
+use skillopt_coordinator::service::{Coordinator, Options};
 use skillopt_proto::v1;
 use skillopt_proto::v1::watch_run_response::News;
+use skillopt_runtime::Shutdown;
 use tonic::Code;
 
 use crate::support::{
@@ -296,5 +297,60 @@ async fn a_submission_that_is_made_again_changes_no_cap() {
     clash.cap_tokens = Some(1);
     client.runs.submit_run(clash).await.unwrap_err();
     assert_eq!(cap().await, Some(50));
+    server.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_cap_of_a_run_at_work_stops_it_there() {
+    let (world, shared) = (World::new(), Shared::new());
+    let (worker, _) = worker(&shared, &["latency=fixed:200"]);
+    let options = Options::local("one", world.path("scratch"));
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let config = world.config(json!({}));
+    let run = client.submit(&config, &What::Train, "key").await;
+    client
+        .until(&run.id, |run| run.row_json.contains("\"steps_done\":1"))
+        .await;
+    // More than this is spent already.
+    let capped = v1::ResumeRunRequest {
+        id: run.id.clone(),
+        cap_requests: Some(1),
+        ..Default::default()
+    };
+    client.runs.resume_run(capped).await.unwrap();
+    let is_at_rest = |run: &v1::Run| run.state != "running" && run.state != "queued";
+    let stopped = client.until(&run.id, is_at_rest).await;
+    assert_eq!(
+        (&*stopped.state, &*stopped.cause_class),
+        ("paused", "budget"),
+        "{stopped:?}"
+    );
+    server.drain().await;
+    worker.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scratch_folder_is_of_one_coordinator_and_what_others_have_there_stays() {
+    let (world, shared) = (World::new(), Shared::new());
+    let place = world.path("home");
+    for part in ["runs", "exports"] {
+        std::fs::create_dir_all(place.join(part)).unwrap();
+        std::fs::write(place.join(part).join("mine"), "precious").unwrap();
+    }
+    let (server, address) = coordinator(shared.parts(), Options::local("one", place.clone())).await;
+    let mut client = Client::of(address).await;
+    client
+        .runs
+        .list_runs(v1::ListRunsRequest::default())
+        .await
+        .unwrap();
+    for part in ["runs", "exports"] {
+        assert!(place.join(part).join("mine").exists());
+    }
+    let other = Coordinator::bind(Options::local("two", place), shared.parts());
+    let served = other.await.unwrap().serve(Shutdown::new()).await;
+    let refused = served.unwrap_err().to_string();
+    assert!(refused.contains("another coordinator uses"), "{refused}");
     server.drain().await;
 }

@@ -22,7 +22,7 @@ use skillopt_queue::{
 };
 use skillopt_runtime::Shutdown;
 use skillopt_sim::{Simulated, SimulatedModel, Sizes, generate};
-use skillopt_worker::{ModelFactory, Settings, Worker};
+use skillopt_worker::{Meter, ModelFactory, Settings, Worker};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
@@ -146,7 +146,8 @@ pub(crate) fn worker(shared: &Shared, sim: &[&str]) -> (Running, Arc<SimulatedMo
         Arc::clone(&shared.queue),
         Arc::new(shared.store.clone()),
         models,
-    );
+    )
+    .with_meter(Meter::new("worker", Arc::clone(&shared.ledger), None));
     let shutdown = Shutdown::new();
     let mut tasks = JoinSet::new();
     let run = Arc::new(worker).run(shutdown.clone());

@@ -23,10 +23,11 @@ use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::train;
 use skillopt_core::Hash;
 use skillopt_core::skill::Folder;
-use skillopt_queue::ledger::{Balance, Caps, Ledger, Reservation, Reserved, Settlement};
+use skillopt_queue::ledger::Caps;
 use skillopt_queue::queue::Limits;
 use skillopt_queue::{
-    Board, EmbeddedQueue, MemoryBoard, MemoryStore, Queue, RunId, Store, SystemClock, store,
+    Board, EmbeddedQueue, Ledger, MemoryBoard, MemoryLedger, MemoryStore, Queue, RunId, Store,
+    SystemClock,
 };
 use skillopt_runtime::Shutdown;
 use skillopt_sim::{Simulated, SimulatedModel, Sizes};
@@ -59,24 +60,6 @@ impl ChatModel for Counted {
     }
 }
 
-struct NoLedger;
-
-#[async_trait]
-impl Ledger for NoLedger {
-    async fn set_caps(&self, _: &str, _: Caps) -> Result<(), store::Error> {
-        Ok(())
-    }
-    async fn reserve(&self, asked: &[Reservation]) -> Result<Vec<Reserved>, store::Error> {
-        Ok(asked.iter().map(|_| Reserved::Held).collect())
-    }
-    async fn settle(&self, _: &[Settlement]) -> Result<(), store::Error> {
-        Ok(())
-    }
-    async fn balances(&self, purses: &[String]) -> Result<Vec<Balance>, store::Error> {
-        Ok(vec![Balance::default(); purses.len()])
-    }
-}
-
 /// The runs of the cluster.
 struct Stage {
     store: Arc<dyn Store>,
@@ -103,6 +86,7 @@ struct Inner {
 pub(crate) struct Hall {
     pub(crate) sweeps: Arc<Sweeps>,
     pub(crate) board: Arc<dyn Board>,
+    pub(crate) ledger: Arc<dyn Ledger>,
     stage: Arc<Stage>,
     data: tempfile::TempDir,
     calls: Arc<AtomicU64>,
@@ -175,13 +159,15 @@ impl Hall {
             data.path().join("split").display()
         );
         std::fs::write(data.path().join("base.yaml"), base).unwrap();
+        let ledger: Arc<dyn Ledger> = Arc::new(MemoryLedger::new(clock.clone()));
         let board: Arc<dyn Board> = Arc::new(MemoryBoard::new(clock));
         let runs: Arc<dyn Runs> = Arc::clone(&stage) as Arc<dyn Runs>;
-        let sweeps = Sweeps::new(Arc::clone(&board), store, Arc::new(NoLedger), runs);
+        let sweeps = Sweeps::new(Arc::clone(&board), store, Arc::clone(&ledger), runs);
         let sweeps = Arc::new(sweeps);
         Self {
             sweeps,
             board,
+            ledger,
             stage,
             data,
             calls,

@@ -237,6 +237,28 @@ async fn a_sweep_is_paused_goes_on_and_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_that_is_submitted_again_keeps_the_caps_that_it_got_since() {
+    let hall = Hall::new();
+    hall.hold();
+    let tokens = |n| Caps {
+        tokens: Some(n),
+        ..Caps::default()
+    };
+    let mut new = hall.new_sweep("capped", FOUR).await;
+    new.caps = tokens(5);
+    let (sweep, _) = hall.sweeps.submit(&caller(), new.clone()).await.unwrap();
+    hall.sweeps
+        .wish(&caller(), &sweep.id, Wish::Run, tokens(50))
+        .await
+        .unwrap();
+    let (_, existed) = hall.sweeps.submit(&caller(), new).await.unwrap();
+    assert!(existed);
+    let purse = [format!("sweep/{}", sweep.id)];
+    let balances = hall.ledger.balances(&purse).await.unwrap();
+    assert_eq!(balances[0].caps, tokens(50));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_the_holder_of_the_lease_brings_a_sweep_on() {
     let hall = Hall::new();
     hall.hold();

@@ -51,11 +51,13 @@ impl Content for Desk {
         let mut stream = request.into_inner();
         let mut blob = BytesMut::new();
         let mut hashes = Vec::new();
-        while let Some(part) = stream.message().await? {
+        let mut room = self.uploads.room();
+        while let Some(part) = self.uploads.in_time(stream.message()).await? {
             if blob.len() + part.chunk.len() > BLOB_BYTES_MAX {
                 let words = format!("a blob has more than {BLOB_BYTES_MAX} bytes");
                 return Err(Error::Invalid(words).into());
             }
+            room.grow_to(blob.len() + part.chunk.len()).await?;
             blob.extend_from_slice(&part.chunk);
             if part.last {
                 if hashes.len() >= BLOBS_MAX {
@@ -65,6 +67,7 @@ impl Content for Desk {
                 let whole: Bytes = std::mem::take(&mut blob).freeze();
                 let hash = self.parts.store.put_blob(whole).await;
                 hashes.push(hash.map_err(Error::from)?.as_bytes().to_vec());
+                room.free();
             }
         }
         if !blob.is_empty() {

@@ -14,6 +14,8 @@ pub enum Why {
     Wish,
     /// The coordinator leaves: others go on.
     Drain,
+    /// It got its first cap: whoever goes on asks the ledger before each call.
+    Capped,
     /// Another coordinator has the run, or may have it.
     Lost,
     /// At once, as if the machine had died.
@@ -39,6 +41,8 @@ struct State {
     known_events: Option<u64>,
     /// It got further than ever before, and the record says so.
     has_moved: bool,
+    /// Its loop began when no purse had a cap, so that its calls ask nobody.
+    is_uncapped: bool,
 }
 
 impl Active {
@@ -48,6 +52,7 @@ impl Active {
             renewed,
             known_events: None,
             has_moved: false,
+            is_uncapped: false,
         };
         Self {
             fence,
@@ -89,6 +94,14 @@ impl Active {
     pub(super) fn moves(&self, committed: u64) -> bool {
         let state = self.lock();
         !state.has_moved && state.known_events.is_some_and(|known| committed > known)
+    }
+
+    pub(super) fn is_uncapped(&self) -> bool {
+        self.lock().is_uncapped
+    }
+
+    pub(super) fn set_uncapped(&self) {
+        self.lock().is_uncapped = true;
     }
 
     pub(super) fn set_moved(&self) {

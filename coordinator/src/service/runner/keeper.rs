@@ -81,6 +81,10 @@ impl Runner {
             active.stop(Why::Wish);
             return;
         }
+        if active.is_uncapped() && self.is_capped(&stored.run).await.unwrap_or(false) {
+            active.stop(Why::Capped);
+            return;
+        }
         let committed = self.live.get(&id).map_or(0, |live| live.committed());
         if active.moves(committed) && !stored.run.tries.is_empty() {
             let changed = self

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use skillopt_core::job::FailureClass;
-use skillopt_queue::RunId;
+use skillopt_queue::{RunId, store};
 
 use super::super::course::{Place, course};
 use super::super::live::LiveRun;
@@ -118,6 +118,9 @@ impl Runner {
         let folder = self.folders.of(&run.id);
         self.folders.begin(&folder, run, unpacked.is_fresh())?;
         let payers = self.payers(run, &unpacked).await?;
+        if !payers.is_capped() {
+            active.set_uncapped();
+        }
         let place = Place {
             source: Source::Queue(self.lines.of(run)),
             store: Arc::clone(store),
@@ -134,13 +137,18 @@ impl Runner {
 
     /// Works out who pays: a call is reserved first if any purse has a cap.
     async fn payers(&self, run: &RunRecord, unpacked: &Unpacked) -> Result<Payers, Halt> {
-        let balances = self.ledger.balances(&purse::of(run)).await;
-        let balances = balances.map_err(Halt::infrastructure)?;
-        let is_capped = balances.iter().any(|balance| !balance.caps.is_none());
+        let is_capped = self.is_capped(run).await;
+        let is_capped = is_capped.map_err(Halt::infrastructure)?;
         let payers = unpacked.prepared.common.payers.clone();
         Ok(payers
             .shared_with(&run.sweep, &run.tenant, is_capped)
             .of_run(&run.id))
+    }
+
+    /// Returns whether any purse that pays for a run has a cap.
+    pub(super) async fn is_capped(&self, run: &RunRecord) -> Result<bool, store::Error> {
+        let balances = self.ledger.balances(&purse::of(run)).await?;
+        Ok(balances.iter().any(|balance| !balance.caps.is_none()))
     }
 
     async fn unpack(&self, run: &RunRecord, active: &Active) -> Result<Unpacked, Halt> {
@@ -178,7 +186,7 @@ impl Runner {
                 run.coordinator.clear();
                 run.tries.pop();
             }
-            (Err(_), _) if why == Some(Why::Drain) => {
+            (Err(_), _) if matches!(why, Some(Why::Drain | Why::Capped)) => {
                 run.state = State::Queued;
                 run.coordinator.clear();
                 run.tries.pop();
