@@ -33,11 +33,13 @@ pub(crate) fn is_loopback(address: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns host and port; none of an address with a name, as its host is easily misread.
+/// Returns host and port; none of an address with a name, a query or a fragment, as its host is
+/// easily misread.
 fn authority(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    (!authority.contains(['@', '\\'])).then_some(authority)
+    let authority = rest.split('/').next()?;
+    let is_plain = !rest.contains(['?', '#']) && !authority.contains(['@', '\\']);
+    is_plain.then_some(authority)
 }
 
 /// Servers that may be called without a key: an address in which `*` stands for anything but a
@@ -117,13 +119,32 @@ mod tests {
             ("http://a*b*c", "http://a-b-b-c", true),
             ("http://a*b*c", "http://acb", false),
             ("http://*", "http://me@host/v1", false),
+            (
+                "http://*.lab.example",
+                "http://evil.example?.lab.example",
+                false,
+            ),
+            (
+                "http://*.lab.example",
+                "http://evil.example#.lab.example",
+                false,
+            ),
+            ("http://*/v1", "http://host/v1?to=x", false),
             ("HTTP://Host/V1/", "http://host/V1", true),
             ("http://host/v1", "http://host", false),
         ] {
             let pattern: Pattern = pattern.parse().unwrap();
             assert_eq!(pattern.matches(address), want, "{pattern:?} {address}");
         }
-        for bad in ["", "gpu", "ftp://x", "http://", "http://me@host"] {
+        for bad in [
+            "",
+            "gpu",
+            "ftp://x",
+            "http://",
+            "http://me@host",
+            "http://h?x",
+            "http://h#x",
+        ] {
             assert!(bad.parse::<Pattern>().is_err(), "{bad}");
         }
     }
