@@ -3,17 +3,22 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use skillopt_queue::redis::{
     Link, Options, RedisBoard, RedisLedger, RedisQueue, RedisRates, RedisStore,
 };
 use skillopt_queue::{Board, Ledger, Queue, Rates, Store, store};
 
+use skillopt_runtime::Shutdown;
 use skillopt_runtime::clock::unix_ms;
 
 use crate::args::RedisArgs;
 use crate::failure::Failure;
 use crate::redis_url::redis_url;
+
+/// Silence of the server after which a person is told.
+const TELL: Duration = Duration::from_secs(2);
 
 /// Where everything is that processes of a cluster share.
 #[derive(Clone)]
@@ -38,6 +43,14 @@ impl Place {
             url: redis_url(args)?,
             options,
         })
+    }
+
+    /// Returns the server without its login.
+    fn shown(&self) -> String {
+        let (scheme, rest) = self.url.split_once("://").unwrap_or(("redis", &self.url));
+        let rest = rest.rsplit_once('@').map_or(rest, |(_, hosts)| hosts);
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        format!("{scheme}://{}", &rest[..end])
     }
 }
 
@@ -71,6 +84,34 @@ impl Parts {
     }
 }
 
+impl Parts {
+    /// Connects; nothing if somebody wants to stop before. `say` hears when nobody answers.
+    ///
+    /// # Errors
+    /// As [`Parts::open`].
+    pub(crate) async fn open_unless(
+        shutdown: &Shutdown,
+        place: &Place,
+        say: impl Fn(&str),
+    ) -> Result<Option<Self>, store::Error> {
+        let tell = async {
+            tokio::time::sleep(TELL).await;
+            say(&format!(
+                "Redis at {} does not answer; trying on for {} s",
+                place.shown(),
+                place.options.unreachable_max.as_secs()
+            ));
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            () = shutdown.drain.cancelled() => Ok(None),
+            parts = Self::open(place) => parts.map(Some),
+            never = tell => never,
+        }
+    }
+}
+
 /// Listens before anything else is started, so that an address in use is told at once.
 ///
 /// # Errors
@@ -101,4 +142,36 @@ pub(crate) fn own_name() -> String {
         .map(str::trim)
         .filter(|host| !host.is_empty());
     format!("{}-{}", host.unwrap_or("local"), std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_shown_without_its_login() {
+        for (url, want) in [
+            ("redis://h:1", "redis://h:1"),
+            ("rediss://me:p%40ss@h:1/2?ca=x", "rediss://h:1"),
+            ("redis://:a/b@h", "redis://h"),
+        ] {
+            let place = Place {
+                url: url.to_owned(),
+                options: Options::default(),
+            };
+            assert_eq!(place.shown(), want);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_wants_to_stop_need_not_wait_for_a_server() {
+        let place = Place {
+            url: "redis://127.0.0.1:1".to_owned(),
+            options: Options::default(),
+        };
+        let shutdown = Shutdown::new();
+        shutdown.drain.cancel();
+        let opened = Parts::open_unless(&shutdown, &place, |_| {}).await;
+        assert!(opened.unwrap().is_none());
+    }
 }

@@ -43,7 +43,7 @@ pub(crate) const TABLE: &[(Exit, &str)] = &[
     ),
     (
         Exit::Paused,
-        "paused (provider, infrastructure or budget); what is paid for is kept, the same command goes on",
+        "paused (provider, infrastructure, budget, or by hand); what is paid for is kept, the same command goes on",
     ),
     (
         Exit::NothingAccepted,

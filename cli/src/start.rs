@@ -74,6 +74,11 @@ fn unreadable(error: &clap::Error) -> Exit {
         return fault.exit;
     }
     let json = std::env::args_os().any(|arg| arg == "--json");
+    let words = std::env::args_os().skip(1);
+    if let Some(failure) = commands::submit::mistyped(words.map(|w| w.to_string_lossy().into())) {
+        Out::new(Global { json, ..PLAIN }).failure(&failure);
+        return failure.exit;
+    }
     let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if json && !is_help {
         let global = Global { json, ..PLAIN };

@@ -25,10 +25,13 @@ pub(crate) fn run(args: &CancelArgs, out: &Out) -> Result<Exit, Failure> {
                     json!({"run": run_json(&run), "removed": answer.removed, "signalled": answer.signalled}),
                 );
             } else {
+                let verb = match run.state.as_str() {
+                    "cancelled" => "is cancelled",
+                    _ => "is being cancelled",
+                };
                 out.line(format!(
-                    "run {} {}: {} left the queue, {} told to stop",
+                    "run {} {verb}: {} left the queue, {} told to stop",
                     run.id,
-                    run.state,
                     plural(answer.removed, "job"),
                     if answer.signalled == 1 {
                         "1 was".to_owned()
@@ -41,9 +44,15 @@ pub(crate) fn run(args: &CancelArgs, out: &Out) -> Result<Exit, Failure> {
         }
         let asked = CancelSweepRequest { id: id.clone() };
         let answer = remote
-            .call(async |clients| clients.sweeps().cancel_sweep(asked.clone()).await)
-            .await?;
-        super::pause::tell_sweep(&answer.sweep.unwrap_or_default(), out);
+            .find(async |clients| clients.sweeps().cancel_sweep(asked.clone()).await)
+            .await?
+            .ok_or_else(|| super::pause::unknown(id))?;
+        let sweep = answer.sweep.unwrap_or_default();
+        if sweep.state == "running" && !out.json {
+            out.line(format!("sweep {} is being cancelled", sweep.id));
+        } else {
+            super::pause::tell_sweep(&sweep, out);
+        }
         Ok(Exit::Done)
     })
 }

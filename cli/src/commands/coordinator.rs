@@ -47,7 +47,10 @@ pub(crate) fn run(args: &CoordinatorArgs, out: &Out) -> Result<Exit, Failure> {
     };
     let has_tls = options.tls.is_some();
     let work = async {
-        let parts = Parts::open(&place).await?;
+        let Some(parts) = Parts::open_unless(&shutdown, &place, &say).await? else {
+            say("gone");
+            return Ok(Exit::Done);
+        };
         for (account, limits) in limits.into_iter().flatten() {
             parts.rates.set_limits(&account, limits).await?;
         }

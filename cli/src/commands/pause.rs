@@ -17,16 +17,37 @@ pub(crate) fn run(args: &PauseArgs, out: &Out) -> Result<Exit, Failure> {
             .find(async |clients| clients.runs().pause_run(asked.clone()).await)
             .await?;
         if let Some(answer) = answer {
-            tell_run(&answer.run.unwrap_or_default(), out);
+            let run = answer.run.unwrap_or_default();
+            if run.state == "running" && !out.json {
+                out.line(pausing("run", &run.id));
+            } else {
+                tell_run(&run, out);
+            }
             return Ok(Exit::Done);
         }
         let asked = PauseSweepRequest { id: id.clone() };
         let answer = remote
-            .call(async |clients| clients.sweeps().pause_sweep(asked.clone()).await)
-            .await?;
-        tell_sweep(&answer.sweep.unwrap_or_default(), out);
+            .find(async |clients| clients.sweeps().pause_sweep(asked.clone()).await)
+            .await?
+            .ok_or_else(|| unknown(id))?;
+        let sweep = answer.sweep.unwrap_or_default();
+        if sweep.state == "running" && !out.json {
+            out.line(pausing("sweep", &sweep.id));
+        } else {
+            tell_sweep(&sweep, out);
+        }
         Ok(Exit::Done)
     })
+}
+
+fn pausing(what: &str, id: &str) -> String {
+    format!("{what} {id} is pausing: calls under way end first")
+}
+
+/// There is neither a run nor a sweep of this id.
+pub(crate) fn unknown(id: &str) -> Failure {
+    Failure::usage(format!("there is no run or sweep `{id}`"))
+        .hint("`skillopt runs` lists what there is")
 }
 
 /// Says how a run stands now.

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::Out;
 use crate::remote;
 
-use super::pause::{tell_run, tell_sweep};
+use super::pause::{tell_run, tell_sweep, unknown};
 
 pub(crate) fn run(args: &ResumeArgs, out: &Out) -> Result<Exit, Failure> {
     let (id, caps) = (&args.id, args.caps);
@@ -34,8 +34,9 @@ pub(crate) fn run(args: &ResumeArgs, out: &Out) -> Result<Exit, Failure> {
             cap_micro_usd: micro_usd,
         };
         let answer = remote
-            .call(async |clients| clients.sweeps().resume_sweep(asked.clone()).await)
-            .await?;
+            .find(async |clients| clients.sweeps().resume_sweep(asked.clone()).await)
+            .await?
+            .ok_or_else(|| unknown(id))?;
         tell_sweep(&answer.sweep.unwrap_or_default(), out);
         Ok(Exit::Done)
     })

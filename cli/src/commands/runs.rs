@@ -71,7 +71,7 @@ pub(crate) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
 }
 
 /// Shows those tables that have rows below their head.
-fn tables(all: [Vec<Vec<String>>; 2], out: &Out) {
+fn tables<const N: usize>(all: [Vec<Vec<String>>; N], out: &Out) {
     let with_rows = all.into_iter().filter(|t| t.len() > 1);
     for (i, rows) in with_rows.enumerate() {
         if i > 0 {

@@ -23,6 +23,9 @@ use crate::output::Out;
 use self::order::Order;
 use super::{eval, train};
 
+/// Largest file that is looked at for what it is.
+const FILE_MAX: u64 = 4 << 20;
+
 pub(crate) fn run(args: &SubmitArgs, out: &Out) -> Result<Exit, Failure> {
     match &args.what {
         Some(SubmitCommand::Train(args)) => submit_train(args, out),
@@ -32,11 +35,21 @@ pub(crate) fn run(args: &SubmitArgs, out: &Out) -> Result<Exit, Failure> {
 }
 
 fn submit_train(args: &SubmitTrainArgs, out: &Out) -> Result<Exit, Failure> {
-    let Loaded { config, warnings } = args.train.config.load()?;
+    let file = args.train.config.path();
+    let Loaded { config, warnings } =
+        args.train
+            .config
+            .load()
+            .map_err(|failure| match file.filter(|file| is_sweep(file)) {
+                Some(file) => failure.hint(format!(
+                    "this is a sweep file: `skillopt submit {}`",
+                    file.display()
+                )),
+                None => failure,
+            })?;
     out.warnings(&warnings);
     check_backends(&config, &[Role::Optimizer, Role::Target])?;
     let folder = format!("skillopt_{}_{}", config.env, config.optimizer_model);
-    let file = args.train.config.path();
     let order = Order::new(
         What::Train,
         config,
@@ -92,7 +105,41 @@ fn submit_sweep(args: &SweepArgs, out: &Out) -> Result<Exit, Failure> {
     if !file.exists() {
         return Err(no_sweep(file));
     }
-    sweep::run(args, file, out)
+    sweep::run(args, file, out).map_err(|failure| {
+        if failure.exit == Exit::Usage && !is_sweep(file) {
+            failure.hint(format!(
+                "it has no section `sweep`; one training is submitted with `skillopt submit train {}`",
+                file.display()
+            ))
+        } else {
+            failure
+        }
+    })
+}
+
+/// Tells whether a file has a section `sweep`; it may be wrong otherwise.
+fn is_sweep(file: &Path) -> bool {
+    let text = skillopt_runtime::files::read_limited(file, FILE_MAX).unwrap_or_default();
+    String::from_utf8_lossy(&text)
+        .lines()
+        .any(|line| line.starts_with("sweep:") || line.trim_start().starts_with("\"sweep\""))
+}
+
+/// Says what was meant by `submit trian CONFIG`, whose parts make no sense as a sweep.
+pub(crate) fn mistyped(args: impl Iterator<Item = String>) -> Option<Failure> {
+    let mut words = args.filter(|arg| !arg.starts_with('-'));
+    words.next().filter(|word| word == "submit")?;
+    let word = words.next()?;
+    let known = ["train", "eval"];
+    if known.contains(&word.as_str()) || Path::new(&word).exists() {
+        return None;
+    }
+    let config = words.next()?;
+    let meant = skillopt_config::suggest::nearest(&word, known)?;
+    Some(
+        Failure::usage(format!("`submit` has no command `{word}`"))
+            .hint(format!("did you mean `skillopt submit {meant} {config}`?")),
+    )
 }
 
 /// Says that a file is not there, and what was probably meant: `skillopt submit trian my.yaml`.
@@ -102,5 +149,39 @@ pub(crate) fn no_sweep(file: &Path) -> Failure {
     match skillopt_config::suggest::nearest(&name, ["train", "eval"]) {
         Some(meant) => failure.hint(format!("did you mean `skillopt submit {meant} CONFIG`?")),
         None => failure.hint("`skillopt submit train CONFIG` submits one training"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_command_is_told_from_a_sweep() {
+        let hint = |line: &str| {
+            let failure = mistyped(line.split(' ').map(str::to_owned));
+            failure.and_then(|failure| failure.hint)
+        };
+        assert_eq!(
+            hint("submit trian my.yaml --wait").as_deref(),
+            Some("did you mean `skillopt submit train my.yaml`?")
+        );
+        for line in ["submit train my.yaml", "submit sweep.yaml", "watch trian x"] {
+            assert_eq!(hint(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn sweep_files_are_known_by_their_section() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.yaml");
+        for (text, want) in [
+            ("sweep:\n  seeds: [1]\n", true),
+            ("train:\n  sweep: 1\n", false),
+            ("{\n  \"sweep\": {}}", true),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(is_sweep(&file), want, "{text}");
+        }
     }
 }

@@ -32,7 +32,12 @@ const DEPTH_MAX: usize = 4;
 /// Where the rows come from.
 enum Source {
     Local(PathBuf),
-    Cluster { remote: Remote, away: Option<Away> },
+    Cluster {
+        remote: Remote,
+        away: Option<Away>,
+        /// Asks for the first time, and says when nobody answers.
+        first: Remote,
+    },
 }
 
 /// What is shown.
@@ -53,6 +58,7 @@ pub(crate) fn run(args: &TopArgs, out: &Out) -> Result<Exit, Failure> {
                 Source::Cluster {
                     remote: Remote::new(&address, Patience::ONE_CALL, &quiet),
                     away: None,
+                    first: Remote::new(&address, Patience::ONE_CALL, out),
                 }
             }
             (dir, _) => {
@@ -107,8 +113,8 @@ impl Source {
 
     /// Looks for the first time: somebody has to answer.
     async fn first(&mut self, seen: &mut Seen) -> Result<(), Failure> {
-        if let Self::Cluster { remote, .. } = self {
-            let answer = remote
+        if let Self::Cluster { first, .. } = self {
+            let answer = first
                 .call(async |clients| clients.cluster().overview(OverviewRequest {}).await)
                 .await?;
             seen.overview = decode(&answer.overview_json)?;
@@ -121,7 +127,7 @@ impl Source {
     async fn look(&mut self, seen: &mut Seen) -> Result<(), Failure> {
         match self {
             Self::Local(dir) => seen.overview = local(dir),
-            Self::Cluster { remote, away } => {
+            Self::Cluster { remote, away, .. } => {
                 let answer = remote
                     .call_once(async |clients| clients.cluster().overview(OverviewRequest {}).await)
                     .await;

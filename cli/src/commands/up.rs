@@ -7,6 +7,8 @@
 mod child;
 mod redis;
 
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &UpArgs, out: &Out) -> Result<Exit, Failure> {
             () = shutdown.drain.cancelled() => Err(Failure::new(Exit::Interrupted, "interrupted")),
         };
         let ended = match begun {
-            Ok(()) => up.watch(&shutdown).await,
+            Ok(()) => up.watch(&shutdown, out).await,
             Err(failure) => Err(failure),
         };
         // Without one of its parts nothing can be finished.
@@ -64,6 +66,8 @@ pub(crate) fn run(args: &UpArgs, out: &Out) -> Result<Exit, Failure> {
 struct Place {
     root: PathBuf,
     own: Option<TempDir>,
+    /// Kept from others with this value: two of them would write one Redis's file.
+    _lock: File,
 }
 
 impl Place {
@@ -78,7 +82,12 @@ impl Place {
         for part in ["redis", "logs", "scratch"] {
             files::create_dir_all(&root.join(part))?;
         }
-        Ok(Self { root, own })
+        let lock = lock(&root)?;
+        Ok(Self {
+            root,
+            own,
+            _lock: lock,
+        })
     }
 
     fn log(&self, name: &str) -> PathBuf {
@@ -93,6 +102,35 @@ impl Place {
             let path = dir.keep();
             out.note(format!("logs are in {}", path.join("logs").display()));
         }
+    }
+}
+
+/// Takes the folder for this process, and writes down which one that is.
+fn lock(root: &Path) -> Result<File, Failure> {
+    let path = root.join("lock");
+    let cannot = |e| files::FileError::new("lock", &path, e);
+    let mut file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(cannot)?;
+    match file.try_lock() {
+        Ok(()) => {
+            file.set_len(0).map_err(cannot)?;
+            write!(file, "{}", std::process::id()).map_err(cannot)?;
+            Ok(file)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let holder = files::read_limited(&path, 64).unwrap_or_default();
+            Err(Failure::usage(format!(
+                "another `skillopt up` (process {}) uses `{}`",
+                String::from_utf8_lossy(&holder),
+                root.display()
+            ))
+            .hint("end that one, or name another folder with --dir"))
+        }
+        Err(TryLockError::Error(e)) => Err(cannot(e).into()),
     }
 }
 
@@ -151,21 +189,40 @@ impl Up {
         Ok(())
     }
 
-    /// Waits until somebody wants to stop, or a child ends by itself.
-    async fn watch(&mut self, shutdown: &Shutdown) -> Result<(), Failure> {
+    /// Waits until somebody wants to stop, or too little is left to work with.
+    async fn watch(&mut self, shutdown: &Shutdown, out: &Out) -> Result<(), Failure> {
         while !shutdown.drain.is_cancelled() {
-            let all = self
-                .redis
-                .iter_mut()
-                .chain(&mut self.coordinator)
-                .chain(&mut self.workers);
-            for child in all {
+            for child in self.redis.iter_mut().chain(&mut self.coordinator) {
                 child.check()?;
             }
+            self.see_workers(out)?;
             shutdown
                 .drain
                 .run_until_cancelled(tokio::time::sleep(LOOK))
                 .await;
+        }
+        Ok(())
+    }
+
+    /// Lets workers go: one may be drained while the others work on.
+    fn see_workers(&mut self, out: &Out) -> Result<(), Failure> {
+        let mut at = 0;
+        while let Some(worker) = self.workers.get_mut(at) {
+            let Some(words) = worker.ended()? else {
+                at += 1;
+                continue;
+            };
+            self.workers.remove(at);
+            match self.workers.len() {
+                0 => {
+                    return Err(Failure::new(
+                        Exit::Unexpected,
+                        format!("no worker is left: {words}"),
+                    ));
+                }
+                1 => out.note(format!("{words}; 1 works on")),
+                n => out.note(format!("{words}; {n} work on")),
+            }
         }
         Ok(())
     }
@@ -209,4 +266,22 @@ fn tell(args: &UpArgs, place: &Place, address: &str, out: &Out) {
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_of_one_process_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = lock(dir.path()).unwrap();
+        let refused = lock(dir.path()).unwrap_err();
+        assert_eq!(refused.exit, Exit::Usage);
+        let own = format!("(process {})", std::process::id());
+        let said = &refused.errors[0].message;
+        assert!(said.contains(&own), "{said}");
+        drop(first);
+        lock(dir.path()).unwrap();
+    }
 }

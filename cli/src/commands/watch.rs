@@ -118,7 +118,6 @@ fn ending(screen: &Screen) -> Exit {
         "cannot judge" => Exit::NothingJudged,
         "cancelled" => Exit::Cancelled,
         "failed" => Exit::Usage,
-        "paused (by hand)" => Exit::Interrupted,
         state if state.starts_with("paused") || state == "stopped" => Exit::Paused,
         _ => Exit::Done,
     }
@@ -138,7 +137,7 @@ mod tests {
             ("cancelled", Exit::Cancelled),
             ("failed", Exit::Usage),
             ("paused (provider)", Exit::Paused),
-            ("paused (by hand)", Exit::Interrupted),
+            ("paused (by hand)", Exit::Paused),
             ("stopped", Exit::Paused),
         ] {
             let mut screen = Screen::default();

@@ -52,7 +52,10 @@ pub(crate) fn run(args: &WorkerArgs, out: &Out) -> Result<Exit, Failure> {
         }
     };
     let work = async {
-        let parts = Parts::open(&place).await?;
+        let Some(parts) = Parts::open_unless(&shutdown, &place, &say).await? else {
+            say("gone");
+            return Ok(Exit::Done);
+        };
         let server = parts.server.clone();
         let connect = {
             let place = Arc::new(place.clone());

@@ -90,6 +90,13 @@ impl Reporter {
         }
     }
 
+    /// Says a line above the bars; programs get none.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.0.out.json && !self.0.out.quiet {
+            self.line(text);
+        }
+    }
+
     /// Takes the bars away.
     pub(crate) fn finish(&self) {
         let mut state = self.state();

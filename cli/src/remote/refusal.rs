@@ -50,7 +50,10 @@ pub(super) fn failure(status: &Status) -> Failure {
         ),
         Code::PermissionDenied => Failure::usage(said)
             .hint("an admin makes tokens with other roles: `skillopt token create --role …`"),
-        Code::NotFound => Failure::usage(said).hint("`skillopt runs` lists what there is"),
+        Code::NotFound => match list_of(&said) {
+            Some(hint) => Failure::usage(said).hint(hint),
+            None => Failure::usage(said),
+        },
         Code::InvalidArgument
         | Code::FailedPrecondition
         | Code::AlreadyExists
@@ -63,9 +66,39 @@ pub(super) fn failure(status: &Status) -> Failure {
     }
 }
 
+/// Returns where a person finds what there is of that which was not found.
+fn list_of(said: &str) -> Option<&'static str> {
+    let is_of = |what: &str| said.contains(&format!("no {what} "));
+    if said.contains("skillopt runs") {
+        None
+    } else if is_of("worker") {
+        Some("`skillopt workers` lists what there is")
+    } else if is_of("token") {
+        Some("the id of a token was shown when `skillopt token create` made it")
+    } else {
+        Some("`skillopt runs` lists what there is")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_found_is_looked_for_where_its_like_are() {
+        for (said, want) in [
+            ("there is no worker `w`", "skillopt workers"),
+            ("there is no token `t`", "skillopt token create"),
+            ("there is no run `r`", "skillopt runs"),
+        ] {
+            let hint = failure(&Status::not_found(said)).hint.unwrap();
+            assert!(hint.contains(want), "{hint}");
+        }
+        let told = failure(&Status::not_found(
+            "no sweep `s`; `skillopt runs` lists all",
+        ));
+        assert_eq!(told.hint, None);
+    }
 
     #[test]
     fn refusals_have_exit_codes() {

@@ -64,10 +64,10 @@ impl Caller {
             return Ok(());
         }
         Err(Error::Denied(format!(
-            "token `{}` is of a {}, and this takes a {}",
+            "token `{}` is of {}, and this takes {}",
             self.name,
-            self.role.word(),
-            role.word()
+            self.role.with_article(),
+            role.with_article()
         )))
     }
 }

@@ -40,12 +40,11 @@ pub(super) fn judge(address: &Address, error: &RedisError) -> Fault {
         "MISCONF" => full("it cannot write its files: look at its log and its disk"),
         "LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "TRYAGAIN" | "READONLY" | "MOVED"
         | "ASK" | "UNBLOCKED" | "NOREPLICAS" => Fault::Away(format!("{code} {detail}")),
-        "NOAUTH" | "WRONGPASS" => refused("give the right user and password in the address"),
+        "NOAUTH" | "WRONGPASS" => Fault::Final(password(&place)),
         "NOPERM" => refused("docs/redis.md names the rights that a user needs"),
         "" => match error.kind() {
-            ErrorKind::AuthenticationFailed => {
-                refused("give the right user and password in the address")
-            }
+            // The library keeps neither the code nor the words of this one.
+            ErrorKind::AuthenticationFailed => Fault::Final(password(&place)),
             ErrorKind::InvalidClientConfig | ErrorKind::UnexpectedReturnType => {
                 Fault::Final(Error::Io {
                     place,
@@ -55,6 +54,16 @@ pub(super) fn judge(address: &Address, error: &RedisError) -> Fault {
             _ => Fault::Away(scrub(address, &error.to_string())),
         },
         _ => refused("see the server's log"),
+    }
+}
+
+/// The login is wrong, or missing.
+fn password(place: &str) -> Error {
+    Error::Io {
+        place: place.to_owned(),
+        detail: "it refused the password; give the right user and password in the address \
+                 (SKILLOPT_REDIS_URL), or the password with --redis-password-file"
+            .to_owned(),
     }
 }
 

@@ -40,6 +40,8 @@ async fn a_wrong_password_is_told_but_not_shown() {
     let port = server.port();
     let text = error(&format!("redis://:hunter2@127.0.0.1:{port}")).await;
     assert!(text.contains("give the right user and password"), "{text}");
+    assert!(text.contains("it refused the password"), "{text}");
+    assert!(text.contains("--redis-password-file"), "{text}");
     assert!(text.contains(&port.to_string()), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
     let text = error(&format!("redis://127.0.0.1:{port}")).await;

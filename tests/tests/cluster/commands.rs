@@ -120,7 +120,7 @@ fn whoever_waits_is_told_of_a_cancel_and_a_pause() {
     let sim = Sim::start(&["--latency", "fixed:60"]);
     let cluster = Cluster::start(1);
     for (what, code, words) in [
-        ("pause", 130, "interrupted"),
+        ("pause", 4, "was paused by hand"),
         ("cancel", 6, "was cancelled"),
     ] {
         let waiting = Process::start(&mut world.submit(&cluster, "there", &sim.url(), &[]));

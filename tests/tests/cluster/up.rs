@@ -110,6 +110,33 @@ fn a_part_that_dies_takes_all_down_and_is_named() {
 }
 
 #[test]
+fn a_worker_may_leave_and_a_second_one_may_not_come() {
+    let world = World::new();
+    let (mut up, _, children) = up(&world);
+    let args = ["up", "--dir", "cluster", "--listen", "127.0.0.1:0"];
+    let second = run(command(args).current_dir(world.path(""))).code(2);
+    second.says(&["another `skillopt up` (process", "--dir"]);
+    let leave = |n: u32| {
+        let name = format!("worker-{n}");
+        let worker = children.iter().find(|id| {
+            std::fs::read_to_string(format!("/proc/{id}/cmdline"))
+                .is_ok_and(|words| words.split('\0').any(|word| word == name))
+        });
+        let worker = i32::try_from(*worker.expect("it is a child")).expect("a process number");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(worker), Signal::SIGTERM)
+            .expect("our own");
+    };
+    leave(1);
+    until("it is told", || {
+        up.stderr().contains("worker-1 left; 1 works on")
+    });
+    assert!(up.status().is_none(), "{}", up.stderr());
+    leave(2);
+    up.wait().code(1).says(&["no worker is left"]);
+    all_gone(&children);
+}
+
+#[test]
 fn a_redis_that_is_not_installed_is_told_with_what_helps() {
     let world = World::new();
     let args = [

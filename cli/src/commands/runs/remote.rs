@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use skillopt_coordinator::read_model::{EvaluationRow, RunRow, share};
-use skillopt_proto::v1::{ListRunsRequest, Run};
+use skillopt_proto::v1::{GetSweepRequest, ListRunsRequest, ListSweepsRequest, Run, Sweep};
 
 use super::{numbers, tables};
 use crate::args::RunsArgs;
@@ -10,14 +10,30 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::output::words::{harmless, number};
+use crate::process::date;
 use crate::remote::{self, Remote, run_json, run_state};
 
+/// Sweeps that are shown, newest first.
+const SWEEPS: u32 = 20;
 /// Runs of one page.
 const PAGE: u32 = 200;
 
 pub(super) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
-    let runs = remote::ask(&args.remote, out, async |remote| list(remote, args).await)?;
+    let (runs, sweeps) = remote::ask(&args.remote, out, async |remote| {
+        let runs = list(remote, args).await?;
+        let sweeps = match args.sweep {
+            Some(_) => Vec::new(),
+            None => list_sweeps(remote).await?,
+        };
+        Ok((runs, sweeps))
+    })?;
     if out.json {
+        for sweep in &sweeps {
+            out.object(
+                "sweep",
+                json!({"id": sweep.id, "name": sweep.name, "state": sweep.state}),
+            );
+        }
         for run in &runs {
             let kind = if run.kind == "eval" {
                 "evaluation"
@@ -34,7 +50,7 @@ pub(super) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Done);
     }
-    if runs.is_empty() {
+    if runs.is_empty() && sweeps.is_empty() {
         out.chat("no runs; `skillopt submit train CONFIG` begins one");
         return Ok(Exit::Done);
     }
@@ -70,7 +86,17 @@ pub(super) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
             }
         }
     }
-    tables([rows, evaluations], out);
+    let head = ["sweep", "name", "state", "submitted"];
+    let mut table = vec![head.map(str::to_owned).to_vec()];
+    table.extend(sweeps.iter().map(|sweep| {
+        vec![
+            sweep.id.clone(),
+            harmless(&sweep.name),
+            sweep.state.clone(),
+            date(sweep.submitted_ms),
+        ]
+    }));
+    tables([table, rows, evaluations], out);
     Ok(Exit::Done)
 }
 
@@ -88,16 +114,45 @@ fn row_of(run: &Run) -> Row {
     }
 }
 
+/// Lists the newest sweeps.
+async fn list_sweeps(remote: &Remote) -> Result<Vec<Sweep>, Failure> {
+    let request = ListSweepsRequest {
+        page_size: SWEEPS,
+        ..ListSweepsRequest::default()
+    };
+    let page = remote
+        .call(async |clients| clients.sweeps().list_sweeps(request.clone()).await)
+        .await?;
+    Ok(page.sweeps)
+}
+
+/// Returns the whole id of the sweep that was asked for, perhaps by its first characters.
+async fn sweep_id(remote: &Remote, args: &RunsArgs) -> Result<String, Failure> {
+    let Some(id) = &args.sweep else {
+        return Ok(String::new());
+    };
+    let asked = GetSweepRequest { id: id.clone() };
+    let answer = remote
+        .find(async |clients| clients.sweeps().get_sweep(asked.clone()).await)
+        .await?;
+    let sweep = answer.and_then(|answer| answer.sweep).ok_or_else(|| {
+        Failure::usage(format!("there is no sweep `{id}`"))
+            .hint("`skillopt runs` without --sweep lists what there is")
+    })?;
+    Ok(sweep.id)
+}
+
 /// Lists the newest runs, page by page.
 async fn list(remote: &Remote, args: &RunsArgs) -> Result<Vec<Run>, Failure> {
     let last = args.last as usize;
     let mut runs = Vec::new();
     let mut after = String::new();
+    let sweep = sweep_id(remote, args).await?;
     loop {
         let request = ListRunsRequest {
             after: after.clone(),
             page_size: PAGE.min(u32::try_from(last - runs.len()).unwrap_or(PAGE)),
-            sweep: args.sweep.clone().unwrap_or_default(),
+            sweep: sweep.clone(),
             ..ListRunsRequest::default()
         };
         let page = remote

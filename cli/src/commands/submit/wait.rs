@@ -1,13 +1,16 @@
 //! Waits for a run of the cluster as if it ran here: the same words, the same folder.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use skillopt_coordinator::prepare::Prepared;
 use skillopt_coordinator::progress::Progress;
 use skillopt_coordinator::read_model::{RunRow, RunView, is_over};
-use skillopt_proto::v1::{Progress as Reach, Run};
+use skillopt_proto::v1::{Progress as Reach, Run, WhyRequest};
 use skillopt_runtime::Shutdown;
+use skillopt_runtime::clock::Stopwatch;
 
 use super::order::Order;
 use super::send;
@@ -16,9 +19,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::output::progress::Reporter;
+use crate::output::words::harmless;
 use crate::process;
 use crate::remote::{self, News, Patience, Remote, Wanted, halt, run_state};
 use crate::status::Status;
+
+/// Time without news after which it is said why, and how often that is looked at.
+const STILL: Duration = Duration::from_secs(5);
 
 /// Our own files, which are the local program's, not the coordinator's.
 const OURS: &[&str] = &[
@@ -47,7 +54,13 @@ pub(super) fn wait(order: &Order, show: impl Fn(&Prepared), out: &Out) -> Result
         let follow = async {
             let (run, _) = send::submit(order, &remote, out).await?;
             drop(id.set(run.id.clone()));
-            let run = follow(&remote, run, &reporter).await?;
+            let moved = Cell::new(Stopwatch::start());
+            let asked = run.id.clone();
+            let run = tokio::select! {
+                biased;
+                run = follow(&remote, run, &reporter, &moved) => run?,
+                never = tell_waits(&remote, &asked, &reporter, &moved) => never,
+            };
             reporter.finish();
             fetch(order, &remote, &run, out).await?;
             Ok(run)
@@ -66,11 +79,19 @@ pub(super) fn wait(order: &Order, show: impl Fn(&Prepared), out: &Out) -> Result
 }
 
 /// Follows the run until it has ended or is paused; returns it as it is then.
-async fn follow(remote: &Remote, run: Run, reporter: &Reporter) -> Result<Run, Failure> {
+async fn follow(
+    remote: &Remote,
+    run: Run,
+    reporter: &Reporter,
+    moved: &Cell<Stopwatch>,
+) -> Result<Run, Failure> {
     let id = run.id.clone();
     let mut last = run;
     let mut reach: HashMap<String, u64> = HashMap::new();
     remote::watch(remote, &id, |news| {
+        if !matches!(news, News::Run(_)) {
+            moved.set(Stopwatch::start());
+        }
         match news {
             News::Event(event) => reporter.tell(&Progress::Committed(&event)),
             News::Progress(progress) => rolled(&progress, &mut reach, reporter),
@@ -82,6 +103,33 @@ async fn follow(remote: &Remote, run: Run, reporter: &Reporter) -> Result<Run, F
     })
     .await?;
     Ok(last)
+}
+
+/// Says why nothing moves, once, and again when the reason is another.
+async fn tell_waits<T>(
+    remote: &Remote,
+    id: &str,
+    reporter: &Reporter,
+    moved: &Cell<Stopwatch>,
+) -> T {
+    let mut told = String::new();
+    loop {
+        tokio::time::sleep(STILL).await;
+        if moved.get().elapsed() < STILL {
+            continue;
+        }
+        let request = WhyRequest { id: id.to_owned() };
+        let answer = remote
+            .call_once(async |clients| clients.cluster().why(request).await)
+            .await;
+        // It is a courtesy: whoever follows the run says what is wrong with the connection.
+        let Ok(answer) = answer else { continue };
+        let words = answer.words.lines().next().unwrap_or_default();
+        if !words.is_empty() && words != told {
+            reporter.say(&harmless(words));
+            words.clone_into(&mut told);
+        }
+    }
 }
 
 /// Tells what came in since the last time.
@@ -131,6 +179,15 @@ fn conclude(order: &Order, run: &Run, view: RunView) -> Result<RunView, Failure>
     let command = process::same_command(&order.placed.extra);
     let cause = (!run.cause.is_empty()).then_some(run.cause.as_str());
     write_status(order, &state, cause)?;
+    if run.state == "paused" && run.cause_class == "person" {
+        return Err(
+            Failure::new(Exit::Paused, format!("run {} was paused by hand", run.id)).hint(format!(
+                "{} are kept; `skillopt resume {}` goes on",
+                kept(&view.run),
+                run.id
+            )),
+        );
+    }
     if let Some(halt) = halt(run) {
         let row: RunRow = serde_json::from_str(&run.row_json).unwrap_or(view.run);
         return Err(stopped(halt, &row, &command));

@@ -53,7 +53,7 @@ impl Child {
         let cannot = |e: std::io::Error| {
             Failure::new(
                 Exit::Unexpected,
-                format!("the {name} cannot be started: {e}"),
+                format!("{} cannot be started: {e}", title(name)),
             )
         };
         let from = log.metadata().map_or(0, |m| m.len());
@@ -132,6 +132,20 @@ impl Child {
         }
     }
 
+    /// Returns how it ended, in words, if it has.
+    pub(super) fn ended(&mut self) -> Result<Option<String>, Failure> {
+        match self.process.try_wait() {
+            Ok(None) => Ok(None),
+            Ok(Some(status)) if status.success() => Ok(Some(format!("{} left", self.name))),
+            Ok(Some(status)) => Ok(Some(format!(
+                "{} ended by itself ({status}); its log is {}",
+                self.name,
+                self.log.display()
+            ))),
+            Err(e) => Err(Failure::new(Exit::Unexpected, e)),
+        }
+    }
+
     fn text(&self) -> String {
         let bytes = files::read_limited(&self.log, LOG_MAX).unwrap_or_default();
         let own = bytes.get(self.from.min(bytes.len())..).unwrap_or_default();
@@ -142,7 +156,7 @@ impl Child {
         let text = self.text();
         let lines: Vec<&str> = text.lines().collect();
         let last = &lines[lines.len().saturating_sub(SHOWN)..];
-        let failure = Failure::new(Exit::Unexpected, format!("the {} {what}", self.name));
+        let failure = Failure::new(Exit::Unexpected, format!("{} {what}", title(&self.name)));
         if last.is_empty() {
             return failure.hint(format!("its log is {}", self.log.display()));
         }
@@ -158,6 +172,15 @@ impl Child {
             // It may be gone meanwhile; it has not been waited for, so the number is still its own.
             let _ = kill(Pid::from_raw(id), signal);
         }
+    }
+}
+
+/// There are several workers, but one Redis and one coordinator.
+fn title(name: &str) -> String {
+    if name.starts_with("worker-") {
+        name.to_owned()
+    } else {
+        format!("the {name}")
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use skillopt_coordinator::read_model::{
     EvaluationRow, LedgerRow, NoticeRow, RunRow, RunView, WaitReason, is_over,
 };
-use skillopt_proto::v1::{PauseRunRequest, Run, WhyRequest};
+use skillopt_proto::v1::{GetRunRequest, PauseRunRequest, Run, WhyRequest};
 use skillopt_runtime::clock::unix_ms;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -31,6 +31,8 @@ pub(super) struct Cluster {
     /// Stopped with this value.
     _tasks: JoinSet<()>,
     pace: Pace,
+    /// Asks for the first time: as long as nobody ever answered there is no frame to say so in.
+    first: Option<Remote>,
     is_shown: bool,
 }
 
@@ -82,6 +84,7 @@ impl Cluster {
             shared,
             _tasks: tasks,
             pace: Pace::default(),
+            first: Some(Remote::new(&address, Patience::ONE_CALL, out)),
             is_shown: false,
         })
     }
@@ -91,6 +94,13 @@ impl Cluster {
     /// # Errors
     /// The coordinator refuses, or is gone for too long.
     pub(super) async fn look(&mut self, screen: &mut Screen) -> Result<(), Failure> {
+        if let Some(remote) = self.first.take() {
+            let id = self.shared.state().view.run.run.clone();
+            let asked = GetRunRequest { id };
+            remote
+                .call(async |clients| clients.runs().get_run(asked.clone()).await)
+                .await?;
+        }
         loop {
             let heard = self.shared.is_known.notified();
             {

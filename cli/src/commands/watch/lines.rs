@@ -1,10 +1,13 @@
 //! A run as lines, for logs and programs: one for each thing that happened.
 
+use std::time::Duration;
+
 use serde_json::json;
 use skillopt_coordinator::read_model::{
     RunRow, evaluation_headline, harmless, headline, is_over, share,
 };
 use skillopt_runtime::Shutdown;
+use skillopt_runtime::clock::Stopwatch;
 
 use super::{Source, ending};
 use crate::exit::Exit;
@@ -13,12 +16,16 @@ use crate::output::progress::step_line;
 use crate::output::{Out, Tone};
 use crate::tui::Screen;
 
+/// Time after which it is said again that nobody answers.
+const AGAIN: Duration = Duration::from_secs(30);
+
 /// What was told.
 #[derive(Default)]
 struct Told {
     run: Option<RunRow>,
     steps: usize,
-    is_away: bool,
+    /// Since it was last said that nobody answers.
+    away: Option<Stopwatch>,
 }
 
 /// Tells what happens until the run is over, or waits for a person.
@@ -63,14 +70,16 @@ pub(super) fn tell_all(screen: &Screen, out: &Out) {
 impl Told {
     fn tell(&mut self, screen: &Screen, out: &Out) {
         let run = &screen.view.run;
-        if screen.link.is_some() != self.is_away {
-            self.is_away = screen.link.is_some();
-            out.chat(
-                screen
-                    .link
-                    .as_deref()
-                    .unwrap_or("The coordinator answers again."),
-            );
+        match (&screen.link, &self.away) {
+            (Some(words), told) if told.as_ref().is_none_or(|at| at.elapsed() >= AGAIN) => {
+                out.chat(words);
+                self.away = Some(Stopwatch::start());
+            }
+            (None, Some(_)) => {
+                out.chat("The coordinator answers again.");
+                self.away = None;
+            }
+            _ => {}
         }
         let before = self.run.replace(run.clone());
         if out.json {

@@ -28,6 +28,16 @@ impl Role {
         }
     }
 
+    /// Returns its word with the article that it takes.
+    #[must_use]
+    pub const fn with_article(self) -> &'static str {
+        match self {
+            Self::Viewer => "a viewer",
+            Self::Submitter => "a submitter",
+            Self::Admin => "an admin",
+        }
+    }
+
     /// Reads a word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
