@@ -298,7 +298,7 @@ pub(crate) struct TokenCreateArgs {
     /// What it allows: looking, submitting too, or everything
     #[arg(long, value_name = "ROLE", default_value = "submitter")]
     pub(crate) role: Role,
-    /// Whose runs it shows and makes; an empty one (`--tenant ''`) shows those of all
+    /// Whose runs it shows and makes; "" for those of all
     #[arg(long, value_name = "TENANT", default_value = "default")]
     pub(crate) tenant: String,
     /// Let it end after so many days [default: never]

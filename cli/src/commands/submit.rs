@@ -108,7 +108,8 @@ fn submit_sweep(args: &SweepArgs, out: &Out) -> Result<Exit, Failure> {
     sweep::run(args, file, out).map_err(|failure| {
         if failure.exit == Exit::Usage && !is_sweep(file) {
             failure.hint(format!(
-                "it has no section `sweep`; one training is submitted with `skillopt submit train {}`",
+                "it has no section `sweep`; one training is submitted with \
+                 `skillopt submit train {}`",
                 file.display()
             ))
         } else {
