@@ -243,3 +243,70 @@ async fn a_lease_of_a_worker_that_is_gone_goes_to_one_that_waits() {
     assert!(first[0].ticket.fence < second[0].ticket.fence);
     assert_eq!(queue.stats().await.unwrap().losses, 1);
 }
+
+/// Makes the last call look as if it had been three seconds ago, as after an outage of the server.
+fn was_away(server: &Server, namespace: &str) {
+    let redis::Value::Array(time) = server.ask(&["TIME"]) else {
+        panic!("no time")
+    };
+    let redis::Value::BulkString(seconds) = &time[0] else {
+        panic!("no seconds")
+    };
+    let seconds: u64 = std::str::from_utf8(seconds).unwrap().parse().unwrap();
+    let last = (seconds * 1_000 - 3_000).to_string();
+    let _ = server.ask(&["HSET", &format!("{namespace}:{{q}}:c"), "t", &last]);
+}
+
+#[tokio::test]
+async fn leases_that_ran_out_while_the_server_was_away_still_count() {
+    let server = Server::redis();
+    let options = options();
+    let (queue, _) = open(&server.url(), options.clone()).await;
+    let names = ["a", "b", "c"];
+    let _notices = queue.submit(names.map(job).to_vec()).await.unwrap();
+    let short = Want {
+        ttl: Duration::from_millis(1),
+        ..want(3)
+    };
+    let drain = CancellationToken::new();
+    let leased = queue.lease(short, &drain).await.unwrap();
+    was_away(&server, &options.namespace);
+    let done = queue.complete(leased[0].ticket, "one".into()).await;
+    assert!(done.unwrap().is_first);
+    let renewed = queue.renew(&[leased[1].ticket], TTL).await.unwrap();
+    assert!(matches!(renewed[..], [Renewal::Held(_)]));
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.losses, stats.refused, stats.leased), (0, 0, 2));
+
+    // Whoever is gone for good is found out after the time of grace.
+    let again = lease(&queue, 1).await;
+    assert_eq!(again[0].ticket.key, leased[2].ticket.key);
+    assert_eq!(queue.stats().await.unwrap().losses, 1);
+}
+
+#[tokio::test]
+async fn a_queue_that_is_rarely_used_takes_leases_back() {
+    let server = Server::redis();
+    let options = options();
+    let (queue, _) = open(&server.url(), options.clone()).await;
+    let _notices = queue.submit(vec![job("a")]).await.unwrap();
+    was_away(&server, &options.namespace);
+    // The time of grace that begins here is over; the next one may not begin yet.
+    queue.stats().await.unwrap();
+    let till = format!("{}:{{q}}:c", options.namespace);
+    let redis::Value::BulkString(end) = server.ask(&["HGET", &till, "g"]) else {
+        panic!("no time of grace")
+    };
+    let end: u64 = std::str::from_utf8(&end).unwrap().parse().unwrap();
+    let _ = server.ask(&["HSET", &till, "g", &(end - 6_000).to_string()]);
+    let short = Want {
+        ttl: Duration::from_millis(1),
+        ..want(1)
+    };
+    let drain = CancellationToken::new();
+    let leased = queue.lease(short, &drain).await.unwrap();
+    was_away(&server, &options.namespace);
+    let late = queue.complete(leased[0].ticket, "one".into()).await;
+    assert!(late.is_err());
+    assert_eq!(queue.stats().await.unwrap().losses, 1);
+}

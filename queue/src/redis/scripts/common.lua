@@ -256,8 +256,33 @@ local function bury(key, r, cause, detail)
   forget(key, r)
 end
 
+-- When nobody called for AWAY ms, the server itself was away (workers call more often than that), and
+-- leases ran out that nobody could renew: for GRACE ms their holders may still renew and end them.
+-- Then none such time begins for APART ms, so that a rarely used queue takes leases back, too.
+local AWAY, GRACE, APART = 2000, 5000, 30000
+local grace_till = 0
+local function look_at_gap()
+  -- A clock that is set from outside jumps.
+  if ARGV[1] ~= '0' then return end
+  local seen = call('HMGET', KEYS[1], 't', 'g')
+  local last, till = tonumber(seen[1]) or 0, tonumber(seen[2]) or 0
+  if last > 0 and now - last > AWAY and (now > till + APART or till > now + GRACE) then
+    till = now + GRACE
+    call('HSET', KEYS[1], 't', format('%d', now), 'g', format('%d', till))
+  elseif now - last >= 500 or now < last then
+    call('HSET', KEYS[1], 't', format('%d', now))
+  end
+  if till > now and till <= now + GRACE then grace_till = till end
+end
+
+-- Whether a lease counts still.
+local function is_held(r, fence)
+  return r and r.st == 'l' and r.fence == fence and (r.exp > now or grace_till > 0)
+end
+
 -- Lets time pass: jobs that are due become ready, leases that ran out are taken back.
 local function tick()
+  look_at_gap()
   local due = call('ZRANGEBYSCORE', P .. 'd', '-inf', now, 'LIMIT', 0, 500)
   if #due > 0 then
     load(due)
@@ -266,6 +291,7 @@ local function tick()
       if R[due[i]] then make_ready(due[i], R[due[i]]) end
     end
   end
+  if grace_till > 0 then return end
   local lost = call('ZRANGEBYSCORE', P .. 'l', '-inf', now, 'LIMIT', 0, 500)
   if #lost > 0 then
     load(lost)

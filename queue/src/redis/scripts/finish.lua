@@ -42,7 +42,7 @@ local function complete(key, fence, result)
   if not rec or byte(rec) ~= 108 or sub(rec, 18, 24) ~= fence then return nil end
   local op, lane, seq, re, lo, exp, len = unpack_s('>xxBI2I7I2BxxxxxxxxxI6xxxxxxxB', rec)
   local waiter = sub(rec, 39 + len)
-  if exp <= now or #waiter ~= 11 or re + lo > 0 then return nil end
+  if (exp <= now and grace_till == 0) or #waiter ~= 11 or re + lo > 0 then return nil end
   local is_first = store(key, result)
   local box = alone[waiter]
   if not box then
@@ -74,7 +74,7 @@ for i = 1, #keys do
   local r = not answer and R[key]
   if answer then
     -- Done.
-  elseif not r or r.st ~= 'l' or r.fence ~= unpack_s('>I7', fence) or r.exp <= now then
+  elseif not is_held(r, (unpack_s('>I7', fence))) then
     refused = refused + 1
     answer = 'S'
   elseif kind == 'C' then

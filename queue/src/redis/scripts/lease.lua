@@ -33,11 +33,11 @@ if memo then
     load(keys)
     for i = 1, #keys do
       local r = R[keys[i]]
-      local is_held = r and r.st == 'l' and r.fence == first + i - 1
+      local is_ours = r and r.st == 'l' and r.fence == first + i - 1
       heads[2 * i - 1] = keys[i]
-      heads[2 * i] = is_held and head(r) or '\0\0\0\0\0\0'
-      answer[4 + i] = is_held and text_of(r) or ''
-      if is_held then answer[2] = format('%d', r.exp) end
+      heads[2 * i] = is_ours and head(r) or '\0\0\0\0\0\0'
+      answer[4 + i] = is_ours and text_of(r) or ''
+      if is_ours then answer[2] = format('%d', r.exp) end
     end
     answer[4] = table.concat(heads)
     flush()
@@ -133,7 +133,9 @@ if #got == 0 then
   for _, name in ipairs({ 'd', 'l' }) do
     local first = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
     if first[2] then
-      local wait = math.max(tonumber(first[2]) - now, 1)
+      local due = tonumber(first[2])
+      if name == 'l' then due = math.max(due, grace_till) end
+      local wait = math.max(due - now, 1)
       if next_at < 0 or wait < next_at then next_at = wait end
     end
   end

@@ -19,7 +19,7 @@ for i = 1, #keys do
   local rec = untouched(key)
   local fence, exp, len
   if rec and byte(rec) == 108 then fence, exp, len = unpack_s('>I7I6xxxxxxxB', rec, 18) end
-  if fence and fence == tonumber(ARGV[4 + 2 * i]) and exp > now then
+  if fence and fence == tonumber(ARGV[4 + 2 * i]) and (exp > now or grace_till > 0) then
     sets[#sets + 1] = key
     sets[#sets + 1] = sub(rec, 1, 24) .. ends .. sub(rec, 31)
     leases[#leases + 1] = till
