@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +21,7 @@ const RENEW_TIMEOUT: Duration = Duration::from_millis(1_500);
 const DOUBTFUL: Duration = Duration::from_secs(5);
 /// How often wishes are looked for.
 const WISHES_EVERY: Duration = Duration::from_millis(700);
-/// Questions to the board at the same time.
+/// Looks for wishes at the same time.
 const AT_ONCE: usize = 16;
 
 impl Runner {
@@ -29,9 +30,10 @@ impl Runner {
         let mut ticks = interval(RENEW_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while end.run_until_cancelled(ticks.tick()).await.is_some() {
-            stream::iter(self.actives.all())
-                .for_each_concurrent(AT_ONCE, |(id, active)| self.renew(id, active))
-                .await;
+            // All at once: with a slow board, one after the other would outlast the rights. There
+            // are no more than the runs that are worked on at once.
+            let renewals = self.actives.all().into_iter();
+            join_all(renewals.map(|(id, active)| self.renew(id, active))).await;
         }
     }
 
