@@ -15,6 +15,17 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// How long a worker that leaves tries to say so.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
 
+/// Longest name of a job, in bytes: a record that is too large for the board is no sign of life.
+const LABEL_BYTES_MAX: usize = 120;
+
+/// Cuts names of jobs.
+fn short(mut labels: Vec<String>) -> Vec<String> {
+    for label in &mut labels {
+        label.truncate(label.floor_char_boundary(LABEL_BYTES_MAX));
+    }
+    labels
+}
+
 /// The signs of life of one worker; without a board there are none.
 pub(crate) struct Beat<'a> {
     shift: &'a Shift,
@@ -111,7 +122,7 @@ impl<'a> Beat<'a> {
                 .collect(),
             jobs_done: metrics.total(Outcome::Done),
             jobs_failed: metrics.total(Outcome::GivenUp) + metrics.total(Outcome::Fault),
-            jobs: shift.held.labels(fleet::JOBS_MAX),
+            jobs: short(shift.held.labels(fleet::JOBS_MAX)),
         }
     }
 
@@ -125,5 +136,18 @@ impl<'a> Beat<'a> {
             // If it cannot be said, the record runs out.
             drop(tokio::time::timeout(FAREWELL_MAX, farewell).await);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_jobs_are_short() {
+        let long = format!("a{}", "é".repeat(1 << 20));
+        let short = short(vec!["job".to_owned(), long]);
+        assert_eq!(short[0], "job");
+        assert_eq!(short[1], format!("a{}", "é".repeat(59)));
     }
 }
