@@ -44,6 +44,7 @@ pub(crate) async fn download(
     wanted: Wanted<'_>,
 ) -> Result<Fetched, Failure> {
     let mut tries = remote.tries();
+    let mut furthest = Furthest::default();
     'again: loop {
         let request = DownloadRequest {
             id: id.to_owned(),
@@ -58,10 +59,14 @@ pub(crate) async fn download(
             }
         };
         let mut sink = Sink::new(root, wanted);
+        furthest.begin();
         loop {
             match stream.message().await {
                 Ok(Some(part)) => {
-                    tries.reset();
+                    // A stream that always breaks at the same place is no sign of life.
+                    if furthest.is_further(&part) {
+                        tries.reset();
+                    }
                     sink.take(part)?;
                 }
                 Ok(None) => return sink.end(),
@@ -71,6 +76,29 @@ pub(crate) async fn download(
                 }
             }
         }
+    }
+}
+
+/// How far the furthest try came.
+#[derive(Default)]
+struct Furthest {
+    most: u64,
+    now: u64,
+}
+
+impl Furthest {
+    /// Begins the next try.
+    fn begin(&mut self) {
+        self.now = 0;
+    }
+
+    /// Counts a part, and returns whether this try came further than all before.
+    fn is_further(&mut self, part: &DownloadResponse) -> bool {
+        // An empty file is something, too.
+        self.now += 1 + (part.path.len() + part.chunk.len()) as u64;
+        let is_further = self.now > self.most;
+        self.most = self.most.max(self.now);
+        is_further
     }
 }
 
@@ -127,6 +155,9 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         if let Some((file, aside, path)) = self.open.take().and_then(|mut open| open.file.take()) {
+            // Else a power cut may leave an empty file under the name of a whole one.
+            file.sync_all()
+                .map_err(|e| FileError::new("write", aside.clone(), e))?;
             drop(file);
             std::fs::rename(&aside, &path).map_err(|e| FileError::new("write", path, e))?;
             self.fetched.files += 1;
@@ -200,6 +231,20 @@ mod tests {
         ] {
             assert_eq!(safe(name).is_some(), want, "{name}");
         }
+    }
+
+    #[test]
+    fn only_a_try_that_comes_further_is_a_sign_of_life() {
+        let mut furthest = Furthest::default();
+        let mut hear = |names: &[&str]| -> Vec<bool> {
+            furthest.begin();
+            let parts = names.iter().map(|name| part(name, "12", true));
+            parts.map(|part| furthest.is_further(&part)).collect()
+        };
+        assert_eq!(hear(&["a", "b"]), [true, true]);
+        assert_eq!(hear(&["a", "b"]), [false, false]);
+        assert_eq!(hear(&["a"]), [false]);
+        assert_eq!(hear(&["a", "b", "c"]), [false, false, true]);
     }
 
     #[test]
