@@ -8,6 +8,9 @@ use tokio::task::JoinSet;
 
 use crate::failure::Failure;
 
+/// Threads for calls that block for a moment, as of files.
+const SHORT_CALLS_MAX: usize = 512;
+
 /// Runs `work` on all cores while listening for Ctrl-C; `told` hears of each signal.
 ///
 /// # Errors
@@ -17,8 +20,22 @@ pub(crate) fn block_on<T>(
     told: impl Fn(u32) + Send + Sync + 'static,
     work: impl Future<Output = T>,
 ) -> Result<T, Failure> {
+    block_on_with(0, shutdown, told, work)
+}
+
+/// As [`block_on`], for work that keeps so many threads busy for long, beside those for short calls.
+///
+/// # Errors
+/// The runtime cannot be started.
+pub(crate) fn block_on_with<T>(
+    busy: usize,
+    shutdown: &Shutdown,
+    told: impl Fn(u32) + Send + Sync + 'static,
+    work: impl Future<Output = T>,
+) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(busy.saturating_add(SHORT_CALLS_MAX))
         .build()?;
     let mut listening = Box::pin(shutdown.clone().listen(told));
     let answer = runtime.block_on(async {
@@ -110,6 +127,25 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn busy_threads_leave_room_for_short_calls() {
+        let (busy, shutdown) = (SHORT_CALLS_MAX + 1, Shutdown::new());
+        let work = async {
+            let all = std::sync::Arc::new(std::sync::Barrier::new(busy + 1));
+            let mut tasks = JoinSet::new();
+            for _ in 0..busy {
+                let all = std::sync::Arc::clone(&all);
+                tasks.spawn_blocking(move || all.wait());
+            }
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+            tokio::task::spawn_blocking(move || all.wait())
+                .await
+                .unwrap();
+            while tasks.join_next().await.is_some() {}
+        };
+        block_on_with(busy, &shutdown, |_| {}, work).unwrap();
+    }
 
     #[test]
     fn dates() {

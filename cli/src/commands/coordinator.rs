@@ -67,7 +67,8 @@ pub(crate) fn run(args: &CoordinatorArgs, out: &Out) -> Result<Exit, Failure> {
         say("gone");
         Ok(Exit::Done)
     };
-    process::block_on(&shutdown, told, work)?
+    // Each run has a thread of its own.
+    process::block_on_with(args.runs_max as usize, &shutdown, told, work)?
 }
 
 fn service_parts(parts: Parts) -> service::Parts {
