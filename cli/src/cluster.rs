@@ -37,6 +37,7 @@ impl Place {
             namespace: args.namespace.clone(),
             objects: args.objects.clone(),
             ca: args.redis_ca.clone(),
+            keep: keep(args.keep_days),
             ..Options::default()
         };
         Ok(Self {
@@ -52,6 +53,11 @@ impl Place {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         format!("{scheme}://{}", &rest[..end])
     }
+}
+
+/// Returns how long values are kept after they were last used; `None` is for ever.
+fn keep(days: u32) -> Option<Duration> {
+    (days > 0).then(|| Duration::from_secs(u64::from(days) * 24 * 3_600))
 }
 
 /// What stands on Redis.
@@ -173,5 +179,11 @@ mod tests {
         shutdown.drain.cancel();
         let opened = Parts::open_unless(&shutdown, &place, |_| {}).await;
         assert!(opened.unwrap().is_none());
+    }
+
+    #[test]
+    fn no_days_is_for_ever() {
+        assert_eq!(keep(0), None);
+        assert_eq!(keep(30), Options::default().keep);
     }
 }

@@ -39,6 +39,10 @@ pub(crate) struct RedisArgs {
         hide_env_values = true
     )]
     pub(crate) objects: Option<String>,
+    /// Keep answers, inputs and logs for so many days after they were last used; 0 for ever. Give
+    /// all coordinators and workers the same
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(..=36_500))]
+    pub(crate) keep_days: u32,
 }
 
 #[derive(Debug, Args)]
