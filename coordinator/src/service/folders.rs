@@ -3,23 +3,28 @@
 
 mod answered;
 mod quiet;
+mod whole;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
-use skillopt_queue::{RunId, Store};
+use skillopt_queue::{Queue, RunId, Store, store};
 use skillopt_runtime::Shutdown;
 use skillopt_runtime::clock::unix_ms;
 use skillopt_runtime::files::{self, FileError};
 
 use self::answered::Answered;
 use self::quiet::Quiet;
+pub use self::whole::Reading;
+use self::whole::Whole;
 use super::course::{Place, course};
 use super::error::Error;
+use super::live::Live;
 use super::parts::Parts;
 use super::record::{RunRecord, State};
 use crate::bundle::{self, Suites, Unpacked};
@@ -32,8 +37,12 @@ use crate::session::Source;
 
 /// Our folder in the place that we are given, in which others may have things of theirs.
 const OWN: &str = "skillopt-scratch";
-/// Folders of runs that nobody works on any more which are kept.
-const KEPT_MAX: usize = 64;
+/// Folders that are made again at once: each takes a thread and computes.
+const AGAIN_MAX: usize = 4;
+/// How often somebody who waits for a folder looks whether a run began to work in it.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A loop over stored answers that stands still for so long waits for one that is not there.
+const STILL_MAX: Duration = Duration::from_secs(10);
 
 /// The folders.
 pub struct Folders {
@@ -42,8 +51,8 @@ pub struct Folders {
     suites: Arc<Suites>,
     /// One turn for each folder: it is made by one at a time.
     turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
-    /// Whole folders, the oldest first.
-    whole: Mutex<VecDeque<String>>,
+    whole: Arc<Whole>,
+    again: tokio::sync::Semaphore,
     exports: AtomicU64,
     /// Keeps other processes out.
     _lock: File,
@@ -105,7 +114,8 @@ impl Folders {
             parts,
             suites,
             turns: Mutex::default(),
-            whole: Mutex::default(),
+            whole: Arc::default(),
+            again: tokio::sync::Semaphore::new(AGAIN_MAX),
             exports: AtomicU64::new(0),
             _lock: lock,
         })
@@ -160,45 +170,49 @@ impl Folders {
         Ok(())
     }
 
-    /// Notes that the folder of a run is whole; the oldest ones go.
+    /// Keeps the folder of a run from being removed until what is returned is dropped.
+    #[must_use]
+    pub fn read(&self, id: &str) -> Reading {
+        self.whole.read(id)
+    }
+
+    /// Notes that the folder of a run is whole; the oldest ones that nobody reads go.
     pub fn keep(&self, id: &str) {
-        let gone = {
-            let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-            whole.retain(|known| known != id);
-            whole.push_back(id.to_owned());
-            (whole.len() > KEPT_MAX)
-                .then(|| whole.pop_front())
-                .flatten()
-        };
-        if let Some(gone) = gone {
-            self.remove(&gone);
-        }
+        self.whole.keep(id, |gone| self.clear(gone));
     }
 
     fn is_whole(&self, id: &str) -> bool {
-        let whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        whole.iter().any(|known| known == id) && self.of(id).private().exists()
+        self.whole.has(id) && self.of(id).private().exists()
     }
 
-    /// Removes the folder of a run.
-    pub fn remove(&self, id: &str) {
-        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        whole.retain(|known| known != id);
+    fn clear(&self, id: &str) {
         // What is left is made anew, or cleared at the next start.
         drop(std::fs::remove_dir_all(self.of(id).root()));
     }
 
-    /// Sees to it that the folder of a run shows all that its stored answers give. Nobody may be at
-    /// work on it here.
+    /// Sees to it that the folder of a run shows all that its stored answers give, and keeps it
+    /// from being removed while it is read. The folder of a run that is at work here is left to it.
     ///
     /// # Errors
-    /// The bundle or the answers cannot be read.
-    pub async fn restore(&self, run: &RunRecord) -> Result<(), Error> {
-        let _turn = self.turn(&run.id).await;
+    /// The bundle or the answers cannot be read, or an answer is not there.
+    pub async fn restore(&self, run: &RunRecord, live: &Live) -> Result<Reading, Error> {
+        let reading = self.read(&run.id);
+        let turn = self.turn(&run.id);
+        tokio::pin!(turn);
+        let _turn = loop {
+            if live.get(&run.id).is_some() {
+                return Ok(reading);
+            }
+            tokio::select! {
+                turn = &mut turn => break turn,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        };
         if run.state.is_over() && self.is_whole(&run.id) {
-            return Ok(());
+            return Ok(reading);
         }
-        self.remove(&run.id);
+        // Somebody else may be reading it; then the same files are written over.
+        self.whole.remove(&run.id, |id| self.clear(id));
         let unpacked = self.unpack(run).await?;
         let folder = self.of(&run.id);
         let quiet = Arc::new(Quiet(Arc::clone(&self.parts.store)));
@@ -206,7 +220,7 @@ impl Folders {
         if run.state.is_over() {
             self.keep(&run.id);
         }
-        Ok(())
+        Ok(reading)
     }
 
     /// Makes a store with all answers of a run, as it would lie in the folder of a local one.
@@ -214,6 +228,26 @@ impl Folders {
     /// # Errors
     /// The bundle or the answers cannot be read, or the disk is full.
     pub async fn export(&self, run: &RunRecord) -> Result<Export, Error> {
+        let make = |folder: &RunFolder| (self.parts.export)(&folder.store());
+        self.aside(run, make).await
+    }
+
+    /// Reads all that a run was made from and came to. A store keeps for a time what is read.
+    ///
+    /// # Errors
+    /// The bundle or the answers cannot be read, or an answer is not there.
+    pub async fn touch(&self, run: &RunRecord) -> Result<(), Error> {
+        let quiet = |_: &RunFolder| -> Result<Arc<dyn Store>, _> {
+            Ok(Arc::new(Quiet(Arc::clone(&self.parts.store))))
+        };
+        self.aside(run, quiet).await.map(|_| ())
+    }
+
+    async fn aside(
+        &self,
+        run: &RunRecord,
+        make: impl Fn(&RunFolder) -> Result<Arc<dyn Store>, store::Error>,
+    ) -> Result<Export, Error> {
         let n = self.exports.fetch_add(1, Ordering::Relaxed);
         let root = self.root.join("exports").join(format!("{}-{n}", run.id));
         let export = Export { root: root.clone() };
@@ -221,7 +255,7 @@ impl Folders {
         unpacked.put_at(&root)?;
         let folder = RunFolder::new(&root);
         files::create_dir_all(&folder.private()).map_err(|e| Error::Unavailable(e.to_string()))?;
-        let store = (self.parts.export)(&folder.store())?;
+        let store = make(&folder)?;
         self.again(unpacked, run, folder, store).await?;
         Ok(export)
     }
@@ -241,6 +275,8 @@ impl Folders {
                 "the folder of run `{id}` cannot be made again: {e}"
             ))
         };
+        let permit = self.again.acquire().await;
+        let _permit = permit.map_err(|e| cannot(&e))?;
         self.begin(&folder, run, unpacked.is_fresh())
             .map_err(|e| cannot(&e))?;
         let name = folder.log_name(unpacked.prepared.common.run.as_str());
@@ -253,8 +289,12 @@ impl Folders {
         }
         let shutdown = Shutdown::new();
         let (enough, drain) = (shutdown.drain.clone(), shutdown.drain.clone());
+        let answers = Answered::new(Arc::clone(&self.parts.store), Arc::clone(&store), is_over);
+        let answers = Arc::new(answers);
+        let heard = Arc::clone(&answers);
         let left = AtomicUsize::new(events);
         let watcher = Watcher::new(move |news| {
+            heard.stir();
             if matches!(news, Progress::Committed(_))
                 && left.fetch_sub(1, Ordering::Relaxed) == 1
                 && !is_over
@@ -262,13 +302,8 @@ impl Folders {
                 enough.cancel();
             }
         });
-        let answers = Answered {
-            from: Arc::clone(&self.parts.store),
-            to: Arc::clone(&store),
-            is_whole: is_over,
-        };
         let place = Place {
-            source: Source::Queue(Arc::new(answers)),
+            source: Source::Queue(Arc::clone(&answers) as Arc<dyn Queue>),
             store: Arc::clone(&store),
             log: store,
             log_name: RunId::new(&name),
@@ -280,10 +315,23 @@ impl Folders {
         };
         // A thread of its own, since the loop computes for long stretches; it ends when nobody
         // waits for it any more.
-        let _end = drain.drop_guard();
+        let _end = drain.clone().drop_guard();
         let handle = tokio::runtime::Handle::current();
         let work = move || handle.block_on(course(&unpacked, place));
-        let done = tokio::task::spawn_blocking(work).await;
+        let mut work = tokio::task::spawn_blocking(work);
+        let done = tokio::select! {
+            done = &mut work => done,
+            missing = answers.stands_still(STILL_MAX) => {
+                drain.cancel();
+                // Nobody else may work in the folder before it has stopped.
+                drop(work.await);
+                let lost = format!(
+                    "the answer `{missing}` is not stored: it is under way elsewhere, or was not \
+                     used for longer than `--keep-days`"
+                );
+                return Err(cannot(&lost));
+            }
+        };
         match done.map_err(|e| cannot(&e))? {
             Ok(_) | Err(Halt::Interrupted) => Ok(()),
             Err(halt) => Err(cannot(&halt)),

@@ -8,6 +8,7 @@
 
 mod active;
 mod keeper;
+mod tend;
 mod work;
 
 use std::collections::HashMap;
@@ -88,6 +89,7 @@ impl Runner {
         keepers.spawn(Arc::clone(&self).keep_leases(idle.clone()));
         keepers.spawn(Arc::clone(&self).keep_wishes(idle.clone()));
         keepers.spawn(Arc::clone(&self).repair(idle.clone()));
+        keepers.spawn(Arc::clone(&self).tend(idle.clone()));
         let mut works = Works::default();
         let mut bell = self.table.bell().listen();
         let mut looks = 0;

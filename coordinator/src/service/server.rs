@@ -40,6 +40,8 @@ const ENCODE_MAX: usize = 64 << 20;
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// Streams of one connection.
 const STREAMS_MAX: u32 = 1_000;
+/// How long pages that are being read keep a coordinator that leaves.
+const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
 /// Why a coordinator does not start, or stops.
 #[derive(Debug, thiserror::Error)]
@@ -215,8 +217,14 @@ impl Coordinator {
         }
         lines.close().await;
         end.cancel();
-        while let Some(ended) = beside.join_next().await {
-            fault = fault.or(ended.err().map(|e| ServeError::Fault(e.to_string())));
+        let farewell = async {
+            while let Some(ended) = beside.join_next().await {
+                fault = fault.or(ended.err().map(|e| ServeError::Fault(e.to_string())));
+            }
+        };
+        if tokio::time::timeout(FAREWELL_MAX, farewell).await.is_err() {
+            // Somebody keeps a page open.
+            beside.shutdown().await;
         }
         served?;
         fault.map_or(Ok(()), Err)

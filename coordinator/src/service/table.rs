@@ -487,7 +487,7 @@ fn encode(run: &RunRecord) -> Result<Bytes, Error> {
     Ok(bytes.into())
 }
 
-fn decode_run(record: &board::Record) -> Result<Stored, Error> {
+pub(super) fn decode_run(record: &board::Record) -> Result<Stored, Error> {
     Ok(Stored {
         run: decode(record)?,
         version: record.version,

@@ -12,7 +12,7 @@ use skillopt_coordinator::service::table::{HeldError, Submission, Table};
 use skillopt_core::Hash;
 use skillopt_queue::board::Expect;
 use skillopt_queue::ledger::Caps;
-use skillopt_queue::{MemoryBoard, TestClock};
+use skillopt_queue::{MemoryBoard, Store as _, TestClock};
 
 use crate::support::{Client, Shared, World, comparable, coordinator, local, same_files, worker};
 
@@ -171,15 +171,93 @@ async fn a_run_over_which_coordinators_die_is_paused_with_their_names() {
     assert_eq!(paused.cause_class, "infrastructure");
     assert!(paused.cause.contains("`a`, `b`, `c`"), "{}", paused.cause);
 
-    // Resumed, it is tried; its bundle is not there, which no repeating mends.
+    // Resumed, it is tried; its bundle is not there until somebody uploads it again.
     let again = skillopt_proto::v1::ResumeRunRequest {
         id: stored.run.id.clone(),
         ..Default::default()
     };
     client.runs.resume_run(again).await.unwrap();
-    let failed = client
-        .until(&stored.run.id, |run| run.state == "failed")
+    let paused = client
+        .until(&stored.run.id, |run| run.cause.contains("--keep-days"))
         .await;
-    assert!(failed.cause.contains("is not there"), "{}", failed.cause);
+    assert_eq!(paused.state, "paused");
     server.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tries_of_a_coordinator_that_lives_are_no_deaths() {
+    let (world, shared) = (World::new(), Shared::new());
+    let table = Table::new(shared.parts());
+    let stored = table.submit(submission()).await.unwrap().0;
+    let mut record = serde_json::to_value(&stored.run).unwrap();
+    // It lost the right to the run three times.
+    record["tries"] = vec![json!({"coordinator": "one", "at_ms": 1}); 3].into();
+    let (path, bytes) = (RunRecord::path(&stored.run.id), record.to_string().into());
+    let put = shared.board.put(&path, bytes, Expect::Any, None);
+    put.await.unwrap();
+    let options = Options::local("one", world.path("scratch"));
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let paused = client
+        .until(&stored.run.id, |run| run.state == "paused")
+        .await;
+    assert!(paused.cause.contains("of its bundle"), "{}", paused.cause);
+    server.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_answers_are_gone_pauses_and_says_so() {
+    let (world, shared) = (World::new(), Shared::new());
+    let config = world.config(json!({}));
+    let (first_worker, _) = worker(&shared, &["latency=fixed:30"]);
+    let options = Options::local("one", world.path("scratch-1"));
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let run = client.submit(&config, &What::Train, "key").await;
+    client
+        .until(&run.id, |run| run.row_json.contains("\"steps_done\":1"))
+        .await;
+    let pause = skillopt_proto::v1::PauseRunRequest { id: run.id.clone() };
+    client.runs.pause_run(pause).await.unwrap();
+    client.until(&run.id, |run| run.state == "paused").await;
+    server.drain().await;
+    first_worker.drain().await;
+
+    // Another store, with the log and the bundle but without answers.
+    let later = Shared {
+        board: Arc::clone(&shared.board),
+        ..Shared::new()
+    };
+    let name = skillopt_queue::RunId::new(&run.id);
+    let events = shared.store.events(&name, 0, 1_000).await.unwrap();
+    for (seq, event) in (0..).zip(events) {
+        later.store.append_event(&name, seq, event).await.unwrap();
+    }
+    let (last_worker, _) = worker(&later, &["seed=7"]);
+    let options = Options::local("two", world.path("scratch-2"));
+    let (server, address) = coordinator(later.parts(), options).await;
+    let mut client = Client::of(address).await;
+    client
+        .upload(&skillopt_coordinator::bundle::pack(&config, &What::Train).unwrap())
+        .await;
+
+    // Nobody works on it: a download says what is missing instead of waiting for it.
+    let asked = skillopt_proto::v1::DownloadRequest {
+        id: run.id.clone(),
+        ..Default::default()
+    };
+    let refused = client.content.download(asked).await.unwrap_err();
+    assert!(refused.message().contains("is not stored"), "{refused}");
+
+    let again = skillopt_proto::v1::ResumeRunRequest {
+        id: run.id.clone(),
+        ..Default::default()
+    };
+    client.runs.resume_run(again).await.unwrap();
+    let paused = client
+        .until(&run.id, |run| run.cause.contains("--keep-days"))
+        .await;
+    assert_eq!(paused.state, "paused", "{}", paused.cause);
+    server.drain().await;
+    last_worker.drain().await;
 }

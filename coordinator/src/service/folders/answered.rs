@@ -1,7 +1,7 @@
 //! A queue without workers: jobs are answered from a store, and the answers copied into another.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,14 +12,64 @@ use skillopt_queue::queue::{
     Completed, DeadLetter, Error, Failure, JobState, LaneStats, Renewal, Stats, Which, Withdrawn,
 };
 use skillopt_queue::{Ended, Enqueue, Leased, Notices, Queue, RunId, Store, Ticket, Want, store};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// The queue.
 pub(super) struct Answered {
-    pub(super) from: Arc<dyn Store>,
-    pub(super) to: Arc<dyn Store>,
-    /// Whether every answer must be there; else a job without one waits for ever.
-    pub(super) is_whole: bool,
+    from: Arc<dyn Store>,
+    to: Arc<dyn Store>,
+    /// Whether every answer must be there; else a job without one is waited for, since the loop
+    /// may stop before it needs it.
+    is_whole: bool,
+    still: Mutex<Still>,
+}
+
+struct Still {
+    /// When the loop last moved.
+    since: Instant,
+    /// The first answer that is not there.
+    missing: Option<Key>,
+}
+
+impl Answered {
+    pub(super) fn new(from: Arc<dyn Store>, to: Arc<dyn Store>, is_whole: bool) -> Self {
+        Self {
+            from,
+            to,
+            is_whole,
+            still: Mutex::new(Still {
+                since: Instant::now(),
+                missing: None,
+            }),
+        }
+    }
+
+    /// Notes that the loop moved.
+    pub(super) fn stir(&self) {
+        self.still().since = Instant::now();
+    }
+
+    /// Waits until the loop has not moved for `long`, and returns the first answer that is not
+    /// there. For ever if all are.
+    pub(super) async fn stands_still(&self, long: Duration) -> Key {
+        loop {
+            let (since, missing) = {
+                let still = self.still();
+                (still.since, still.missing)
+            };
+            match missing {
+                Some(key) if since.elapsed() >= long => return key,
+                Some(_) => sleep_until(since + long).await,
+                None => tokio::time::sleep(long).await,
+            }
+        }
+    }
+
+    fn still(&self) -> MutexGuard<'_, Still> {
+        // No section under this lock can panic half-way.
+        self.still.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn nobody() -> Error {
@@ -36,6 +86,7 @@ impl Queue for Answered {
         let keys = jobs.iter().map(|job| job.key);
         let keys: Vec<Key> = keys.filter(|key| seen.insert(*key)).collect();
         let mailbox = Mailbox::new(keys.len());
+        self.stir();
         let found = self.from.results(&keys).await?;
         for (key, result) in keys.into_iter().zip(found) {
             match result {
@@ -47,9 +98,12 @@ impl Queue for Answered {
                     let what = format!("the answer `{key}`");
                     return Err(store::Error::Lost { what }.into());
                 }
-                None => {}
+                None => {
+                    self.still().missing.get_or_insert(key);
+                }
             }
         }
+        self.stir();
         Ok(Notices::new(mailbox, Arc::clone(&self.to)))
     }
 

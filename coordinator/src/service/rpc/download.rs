@@ -11,7 +11,8 @@ use skillopt_proto::v1::{DownloadRequest, DownloadResponse};
 use tonic::Status;
 
 use super::super::error::Error;
-use super::super::folders::{Export, Folders};
+use super::super::folders::{Export, Folders, Reading};
+use super::super::live::Live;
 use super::super::record::RunRecord;
 use super::super::rows::state_words;
 use super::Desk;
@@ -32,7 +33,12 @@ struct Part {
 struct Files {
     left: VecDeque<Part>,
     open: Option<(Part, File, bool)>,
+    /// Whether the run was at work here when its files were listed.
+    is_live: bool,
+    id: String,
+    live: Live,
     _export: Option<Export>,
+    _reading: Reading,
 }
 
 /// Returns the files of a run's folder, made again if it is not here.
@@ -41,9 +47,8 @@ pub(super) async fn files(
     run: &RunRecord,
     asked: &DownloadRequest,
 ) -> Result<impl Stream<Item = Result<DownloadResponse, Status>> + Send + use<>, Error> {
-    if desk.live.get(&run.id).is_none() {
-        desk.folders.restore(run).await?;
-    }
+    let reading = desk.folders.restore(run, &desk.live).await?;
+    let is_live = desk.live.get(&run.id).is_some();
     let folder = desk.folders.of(&run.id);
     let words = state_words(run);
     Folders::write_status(&folder, &words, &run.cause).map_err(|e| io(&e))?;
@@ -61,7 +66,11 @@ pub(super) async fn files(
     let files = Files {
         left,
         open: None,
+        is_live,
+        id: run.id.clone(),
+        live: desk.live.clone(),
         _export: export,
+        _reading: reading,
     };
     Ok(futures_util::stream::unfold(Some(files), |files| async {
         let mut files = files?;
@@ -138,6 +147,10 @@ fn stores(path: &Path) -> std::io::Result<Vec<Part>> {
 }
 
 impl Files {
+    fn is_live(&self) -> bool {
+        self.is_live || self.live.get(&self.id).is_some()
+    }
+
     fn next(&mut self) -> std::io::Result<Option<DownloadResponse>> {
         let (part, mut file, is_first) = loop {
             if let Some(open) = self.open.take() {
@@ -149,7 +162,7 @@ impl Files {
             match File::open(&part.path) {
                 Ok(file) => break (part, file, true),
                 // A folder that is at work changes under our hands.
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound && self.is_live() => {}
                 Err(e) => return Err(e),
             }
         };

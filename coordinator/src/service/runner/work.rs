@@ -76,6 +76,8 @@ impl Runner {
             if !run.state.is_open() {
                 return;
             }
+            // A try of our own did not end with our death: the right to the run was lost.
+            run.tries.retain(|t| t.coordinator != self.settings.name);
             match run.wish {
                 Wish::Run if run.tries.len() >= TRIES_MAX => crashes(run, now),
                 Wish::Run => {
@@ -109,6 +111,7 @@ impl Runner {
         active: &Active,
         live: Arc<LiveRun>,
     ) -> Result<State, Halt> {
+        let _reading = self.folders.read(&run.id);
         let _turn = self.folders.turn(&run.id).await;
         let unpacked = self.unpack(run, active).await?;
         let store = self.folders.store();
@@ -132,7 +135,12 @@ impl Runner {
             watcher: live.watcher(),
             payers,
         };
-        course(&unpacked, place).await
+        match course(&unpacked, place).await {
+            Err(Halt::Failed(cause)) if live.committed() < events.len() as u64 => {
+                Err(unrepeatable(run, live.committed(), events.len(), &cause))
+            }
+            outcome => outcome,
+        }
     }
 
     /// Works out who pays: a call is reserved first if any purse has a cap.
@@ -161,6 +169,15 @@ impl Runner {
                     if drain.run_until_cancelled(wait).await.is_none() {
                         return Err(Halt::infrastructure(error));
                     }
+                }
+                // It was there when the run was submitted.
+                Err(UnpackError::Missing(blob)) => {
+                    return Err(Halt::infrastructure(format!(
+                        "blob `{blob}` of its bundle is gone: it was not used for longer than \
+                         `--keep-days`; submit the same inputs again, which uploads it, then \
+                         `skillopt resume {}`",
+                        run.id
+                    )));
                 }
                 Err(error) => return Err(Halt::Failed(error.to_string())),
             }
@@ -231,6 +248,18 @@ impl Runner {
             }
         }
     }
+}
+
+/// Says why a run came to another end before it was where it had been: it waits for a person, since
+/// nothing is wrong with what its log holds.
+fn unrepeatable(run: &RunRecord, at: u64, of: usize, cause: &str) -> Halt {
+    Halt::infrastructure(format!(
+        "the first {of} events of its log cannot be repeated from stored answers, {at} could: \
+         answers were not used for longer than `--keep-days` and are gone, or this coordinator is \
+         another release than the one before ({cause}); resume it with that release, or \
+         `skillopt cancel {}` and submit it anew",
+        run.id
+    ))
 }
 
 /// Pauses a run over which coordinators die.

@@ -1,0 +1,62 @@
+//! Keeps what runs need that wait or go on for long: a store drops what nobody uses for a time, and
+//! a log names the answers it was made from only indirectly.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use skillopt_queue::board::{self, Expect};
+use tokio::time::{Instant, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::super::record::RunRecord;
+use super::super::table::decode_run;
+use super::Runner;
+
+/// How often runs are looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(600);
+/// How often what a run needs is read, by whichever coordinator comes first.
+const TEND_EVERY: Duration = Duration::from_secs(24 * 3_600);
+/// Records of one page.
+const PAGE: usize = 100;
+
+impl Runner {
+    /// Reads now and then all that runs need which are not over.
+    pub(super) async fn tend(self: Arc<Self>, end: CancellationToken) {
+        let mut ticks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+        while end.run_until_cancelled(ticks.tick()).await.is_some() {
+            // It is tried again.
+            drop(end.run_until_cancelled(self.tend_all()).await);
+        }
+    }
+
+    async fn tend_all(&self) -> Result<(), board::Error> {
+        let board = self.table.board();
+        let mut after = String::new();
+        loop {
+            let page = board.list(&RunRecord::path(""), &after, PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after.clone_from(&last.path);
+            for record in &page {
+                let Ok(stored) = decode_run(record) else {
+                    continue;
+                };
+                if !stored.run.state.is_over() {
+                    self.tend_one(&stored.run).await;
+                }
+            }
+        }
+    }
+
+    async fn tend_one(&self, run: &RunRecord) {
+        let (board, path) = (self.table.board(), format!("tended/{}", run.id));
+        let every = Some(TEND_EVERY);
+        let ours = board.put(&path, Vec::new().into(), Expect::Absent, every);
+        if ours.await.is_ok() && self.folders.touch(run).await.is_err() {
+            // What is lost is told when the run goes on; what cannot be reached is tried again.
+            let soon = Some(TEND_EVERY / 24);
+            drop(board.put(&path, Vec::new().into(), Expect::Any, soon).await);
+        }
+    }
+}
