@@ -219,7 +219,9 @@ impl Coordinator {
         end.cancel();
         let farewell = async {
             while let Some(ended) = beside.join_next().await {
-                fault = fault.take().or(ended.err().map(|e| ServeError::Fault(e.to_string())));
+                fault = fault
+                    .take()
+                    .or(ended.err().map(|e| ServeError::Fault(e.to_string())));
             }
         };
         if tokio::time::timeout(FAREWELL_MAX, farewell).await.is_err() {
