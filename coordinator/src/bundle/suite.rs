@@ -51,6 +51,9 @@ struct File {
     text: String,
 }
 
+/// A drawn file below the run folder, with its bytes.
+type Drawn = (PathBuf, Arc<[u8]>);
+
 /// A suite in memory.
 #[derive(Debug)]
 pub(super) struct Suite {
@@ -62,7 +65,7 @@ pub(super) struct Suite {
     task_types: Vec<String>,
     failure_types: Vec<String>,
     /// Files of a drawn split below the run folder.
-    generated: Option<Vec<(PathBuf, Arc<[u8]>)>>,
+    generated: Option<Vec<Drawn>>,
 }
 
 /// Writes the suite of a run whose folder is `out_root`.
@@ -121,7 +124,7 @@ fn decode(bytes: &[u8]) -> Result<Suite, UnpackError> {
 }
 
 /// Takes the files of a drawn split that lie below the run folder, and none that would leave it.
-fn files(files: Vec<File>) -> Result<Vec<(PathBuf, Arc<[u8]>)>, UnpackError> {
+fn files(files: Vec<File>) -> Result<Vec<Drawn>, UnpackError> {
     let damaged = |words: String| Err(UnpackError::Damaged(words));
     if files.len() > FILES_MAX {
         let n = files.len();
