@@ -10,6 +10,7 @@ mod pump;
 mod share;
 mod shared;
 mod shell;
+mod stall;
 mod standing;
 #[cfg(test)]
 mod tests;

@@ -77,6 +77,9 @@ pub trait Board: Send + Sync + 'static {
     /// Writes a record and returns its new version. `lifetime` counts from now; `None` is for ever,
     /// also for a record that had an end before.
     ///
+    /// A board without room refuses what is added with [`Expect::Absent`], and takes the rest: how
+    /// something stands can be written also then.
+    ///
     /// # Errors
     /// [`Error::Conflict`] if something else than `expect` is there; [`Error::Store`] if the board
     /// cannot be reached or the record is too long.

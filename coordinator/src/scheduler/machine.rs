@@ -41,6 +41,7 @@ use self::runs::Runs;
 use super::share::{Limits, Offer, RunShare};
 
 pub use self::leave::Cancelled;
+pub use self::look::InQueue;
 pub use self::pick::Batch;
 
 /// The state; `W` tells whoever submitted a job of its end.

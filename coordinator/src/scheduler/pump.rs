@@ -14,9 +14,11 @@ use skillopt_core::job::{self, FailureClass, Key};
 use skillopt_queue::queue::{DeadLetter, Error, Failure, Which, Withdrawn};
 use skillopt_queue::{Ended, Notice, Notices, RunId, store};
 use skillopt_runtime::Retry;
+use tokio::time::{Instant, sleep_until};
 
 use super::machine::Batch;
 use super::shared::{Shared, Withdrawal};
+use super::stall;
 
 /// Notices that are taken together from one batch.
 const NOTICES: usize = 256;
@@ -29,6 +31,10 @@ const RETRY: Retry = Retry {
     base: Duration::from_millis(100),
     cap: Duration::from_secs(5),
 };
+
+/// Time without a word from the queue after which it is asked whether it can hand out jobs at all;
+/// short in our own tests, which wait for it.
+const QUIET: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 5_000 });
 
 /// What came of waiting for one batch's notices.
 struct Read {
@@ -64,6 +70,8 @@ struct Pump {
     call: Option<BoxFuture<'static, Called>>,
     /// What could not be submitted yet; nothing else is released meanwhile.
     rest: Option<Order>,
+    /// When the queue last said something of a job.
+    heard: Instant,
 }
 
 /// Closes the scheduler when the pump ends, however it does: without it nobody would be told.
@@ -87,6 +95,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         reads: FuturesUnordered::new(),
         call: None,
         rest: None,
+        heard: Instant::now(),
     };
     closed.run_until_cancelled(pump.run()).await;
 }
@@ -98,6 +107,8 @@ impl Pump {
             if self.call.is_none() {
                 self.call = self.next_call();
             }
+            let is_idle = self.call.is_none();
+            let quiet = sleep_until(self.heard + QUIET);
             let call = async {
                 match &mut self.call {
                     Some(call) => call.await,
@@ -111,6 +122,7 @@ impl Pump {
                 }
                 Some(read) = self.reads.next() => self.read(read),
                 () = shared.news.notified() => {}
+                () = quiet, if is_idle => self.ask(),
             }
         }
     }
@@ -136,6 +148,14 @@ impl Pump {
         (!order.batch.jobs.is_empty()).then(|| submit(shared, order).boxed())
     }
 
+    /// Asks why it is so quiet, if there is anything to hear of.
+    fn ask(&mut self) {
+        self.heard = Instant::now();
+        if self.shared.lock().machine.released() > 0 {
+            self.call = Some(fail_stuck(Arc::clone(&self.shared)).boxed());
+        }
+    }
+
     fn called(&mut self, called: Called) {
         match called {
             Called::Submitted {
@@ -143,6 +163,7 @@ impl Pump {
                 notices,
                 rest,
             } => {
+                self.heard = Instant::now();
                 self.watch(batch, notices, 0);
                 self.rest = rest;
             }
@@ -168,6 +189,7 @@ impl Pump {
 
     /// Reads what has come in, also from other batches.
     fn read(&mut self, first: Read) {
+        self.heard = Instant::now();
         let mut next = Some(first);
         for _ in 0..READS {
             let Some(read) = next else {
@@ -257,6 +279,24 @@ async fn submit(shared: Arc<Shared>, mut order: Order) -> Called {
             Called::Refused(order, error)
         }
     }
+}
+
+/// Pauses the runs whose jobs no worker can take.
+async fn fail_stuck(shared: Arc<Shared>) -> Called {
+    let Some(mut stuck) = stall::look(&shared).await else {
+        return Called::Done;
+    };
+    stuck.jobs.sort_by_key(|job| job.batch);
+    for part in stuck.jobs.chunk_by(|a, b| a.batch == b.batch) {
+        let keys = part.iter().map(|job| job.key).collect();
+        let batch = part.first().map_or(0, |job| job.batch);
+        fail(&shared, batch, keys, &stuck.cause);
+    }
+    // Last: that they were withdrawn is no news to anybody now.
+    let jobs = stuck.jobs.into_iter().map(|job| (job.run, job.key));
+    // What stays is run for the store, at worst.
+    drop(withdraw_jobs(&shared, jobs.collect()).await);
+    Called::Done
 }
 
 async fn withdraw(shared: Arc<Shared>, withdrawals: Vec<Withdrawal>) -> Called {

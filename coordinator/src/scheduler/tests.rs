@@ -1,15 +1,16 @@
 //! The scheduler in front of a real queue in this process.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use skillopt_core::Hash;
-use skillopt_core::job::Key;
+use skillopt_core::job::{self, Key};
 use skillopt_queue::queue::{self, Which};
 use skillopt_queue::{
     EmbeddedQueue, Ended, Enqueue, Lane, Leased, MemoryStore, Notices, Priority, Queue, RunId,
-    Store, TestClock, Want,
+    Store, TestClock, Want, store,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -292,4 +293,69 @@ async fn a_run_that_goes_away_leaves_only_what_is_queued() {
     within(emptied).await;
     assert_eq!(world.queue.stats().await.unwrap().queued, 0);
     within(world.scheduler.close()).await;
+}
+
+/// A store that may be full.
+struct Full(MemoryStore, AtomicBool);
+
+#[async_trait::async_trait]
+impl Store for Full {
+    async fn put_blobs(&self, blobs: Vec<Bytes>) -> Result<Vec<Hash>, store::Error> {
+        if self.1.load(Ordering::Relaxed) {
+            let place = "redis (its `maxmemory` is used up)".to_owned();
+            return Err(store::Error::Full { place });
+        }
+        self.0.put_blobs(blobs).await
+    }
+    async fn blobs(&self, hashes: &[Hash]) -> Result<Vec<Option<Bytes>>, store::Error> {
+        self.0.blobs(hashes).await
+    }
+    async fn put_result(&self, key: Key, result: Bytes) -> Result<bool, store::Error> {
+        self.0.put_result(key, result).await
+    }
+    async fn results(&self, keys: &[Key]) -> Result<Vec<Option<Bytes>>, store::Error> {
+        self.0.results(keys).await
+    }
+    async fn append_event(&self, run: &RunId, seq: u64, e: Bytes) -> Result<(), store::Error> {
+        self.0.append_event(run, seq, e).await
+    }
+    async fn events(&self, run: &RunId, from: u64, n: usize) -> Result<Vec<Bytes>, store::Error> {
+        self.0.events(run, from, n).await
+    }
+}
+
+#[tokio::test]
+async fn jobs_that_nobody_can_take_because_the_store_is_full_pause_their_run() {
+    let mut world = world(small());
+    let memory = MemoryStore::new();
+    let clock = Arc::new(TestClock::new());
+    let of_queue = queue::Limits::default();
+    world.queue = Arc::new(EmbeddedQueue::new(memory.clone(), clock.clone(), of_queue));
+    let full = Arc::new(Full(memory, AtomicBool::new(false)));
+    world.scheduler = Scheduler::start(world.queue.clone(), full.clone(), clock, small());
+    let handle = handle(&world, "a");
+    let mut notices = handle.submit(jobs("a", 0..4)).await.unwrap();
+    let begun = world.lease(1).await;
+    // Far longer than it takes to ask: slow workers are no reason to pause anything.
+    let early = tokio::time::timeout(Duration::from_millis(200), notices.next(9)).await;
+    assert!(early.is_err(), "{early:?}");
+
+    full.1.store(true, Ordering::Relaxed);
+    let told = within(notices.next(9)).await.unwrap();
+    assert_eq!(told.len(), 3, "{told:?}");
+    for notice in &told {
+        let Ended::Failed(letter) = &notice.ended else {
+            panic!("{notice:?}");
+        };
+        let failure: job::Failure = serde_json::from_slice(&letter.failure.detail).unwrap();
+        assert_eq!(failure.class, job::FailureClass::Infrastructure);
+        assert!(failure.cause.contains("maxmemory"), "{}", failure.cause);
+    }
+    // What is under way is paid for.
+    world.complete(begun).await;
+    let last = within(notices.next(9)).await.unwrap();
+    assert!(matches!(last[0].ended, Ended::Result(_)), "{last:?}");
+    world.scheduler.close().await;
+    let stats = world.queue.stats().await.unwrap();
+    assert_eq!((stats.queued, stats.leased), (0, 0), "{stats:?}");
 }

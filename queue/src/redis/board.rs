@@ -23,8 +23,9 @@ const PAGE: usize = 256;
 pub struct RedisBoard {
     link: Link,
     key: String,
-    /// Writes, refused when the server is out of memory.
-    put: Script,
+    /// Adds records, refused when the server is out of memory.
+    add: Script,
+    /// Everything else: who holds what, and how it stands, must be written also then.
     other: Script,
     /// Marks writes, so that one that is repeated after a lost answer is known.
     origin: u64,
@@ -38,7 +39,7 @@ impl RedisBoard {
         Self {
             key: link.key("board"),
             link,
-            put: Script::new(concat!("#!lua\n", include_str!("scripts/board.lua"))),
+            add: Script::new(concat!("#!lua\n", include_str!("scripts/board.lua"))),
             other: Script::new(concat!(
                 "#!lua flags=allow-oom\n",
                 include_str!("scripts/board.lua")
@@ -61,14 +62,17 @@ impl RedisBoard {
     }
 
     async fn run(&self, args: &[&[u8]]) -> Result<std::vec::IntoIter<Value>, store::Error> {
+        self.run_as(&self.other, args).await
+    }
+
+    async fn run_as(
+        &self,
+        script: &Script,
+        args: &[&[u8]],
+    ) -> Result<std::vec::IntoIter<Value>, store::Error> {
         let now = self.link.now_arg().to_string();
         let mut all: Vec<&[u8]> = vec![now.as_bytes()];
         all.extend_from_slice(args);
-        let script = if args.first() == Some(&b"put".as_slice()) {
-            &self.put
-        } else {
-            &self.other
-        };
         let answer = self.link.run(script, &[self.key.as_bytes()], &all).await?;
         Ok(self.reply().list(answer)?.into_iter())
     }
@@ -82,6 +86,10 @@ impl RedisBoard {
         lease: Option<(&str, Fence)>,
     ) -> Result<u64, Error> {
         check(path, value)?;
+        let script = match expect {
+            Expect::Absent => &self.add,
+            Expect::Any | Expect::Version(_) => &self.other,
+        };
         let (expect, mark) = (expected(expect), self.mark());
         let life = lifetime.map_or_else(String::new, |life| in_ms(life).to_string());
         let (name, fence) = lease.map_or((String::new(), 0), |(n, f)| (n.to_owned(), f.0));
@@ -96,7 +104,7 @@ impl RedisBoard {
             name.as_bytes(),
             fence.as_bytes(),
         ];
-        let mut answer = self.run(&args).await?;
+        let mut answer = self.run_as(script, &args).await?;
         let reply = self.reply();
         match reply.text(answer.next())?.as_str() {
             "O" => Ok(reply.number(answer.next())?),

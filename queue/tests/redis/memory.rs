@@ -5,11 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use skillopt_core::hash::Hash;
 use skillopt_core::job::Key;
+use skillopt_queue::board::{self, Expect};
 use skillopt_queue::conformance::server::Server;
 use skillopt_queue::conformance::{job, key};
 use skillopt_queue::queue::{Error, Limits};
-use skillopt_queue::redis::Options;
-use skillopt_queue::{Lane, Queue as _, Store as _, Want, store};
+use skillopt_queue::redis::{Link, Options, RedisBoard};
+use skillopt_queue::{Board as _, Lane, Queue as _, Store as _, Want, store};
 use tokio_util::sync::CancellationToken;
 
 use crate::rig::{open, options};
@@ -73,4 +74,23 @@ async fn a_full_server_takes_no_jobs_but_results() {
     let _ = server.ask(&["CONFIG", "SET", "maxmemory", "100mb"]);
     assert_eq!(waiting.await.unwrap().unwrap().len(), 1);
     queue.submit(vec![job("b")]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_server_takes_no_new_records_but_how_those_stand_that_it_has() {
+    let server = Server::redis();
+    let board = RedisBoard::new(Link::open(&server.url(), options()).await.unwrap());
+    let put = |path, expect| board.put(path, "x".into(), expect, None);
+    put("run/a", Expect::Absent).await.unwrap();
+    let _ = server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    let refused = put("run/b", Expect::Absent).await.unwrap_err();
+    assert!(
+        matches!(refused, board::Error::Store(store::Error::Full { .. })),
+        "{refused}"
+    );
+    let hour = Duration::from_secs(3_600);
+    let held = board.acquire("run/a", "c1", hour).await.unwrap().unwrap();
+    let fenced = board.put_fenced("run/a", "y".into(), Expect::Version(1), "run/a", held.fence);
+    assert_eq!(fenced.await.unwrap(), 2);
+    assert_eq!(put("run/a", Expect::Any).await.unwrap(), 3);
 }

@@ -3,11 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use skillopt_core::job::Key;
+use skillopt_queue::RunId;
 
 use super::job::{Entry, LineId, Place};
 use super::pools::Pool;
 use super::{Lineup, Machine};
 use crate::scheduler::standing::{Hold, Line, Released, Standing};
+
+/// A job that is in the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InQueue {
+    /// The job.
+    pub key: Key,
+    /// The run that the queue knows it under.
+    pub run: RunId,
+    /// The batch that it was released with.
+    pub batch: u64,
+}
 
 impl<W: Clone> Machine<W> {
     /// Returns where all jobs are.
@@ -49,6 +61,20 @@ impl<W: Clone> Machine<W> {
             lines: self.lines.iter().filter_map(line).collect(),
             released,
         }
+    }
+
+    /// Returns all jobs that are in the queue, or on their way there.
+    #[must_use]
+    pub fn in_queue(&self) -> Vec<InQueue> {
+        let out = |key: &Key| match &self.jobs.get(key)?.place {
+            Place::Out(out) => Some(InQueue {
+                key: *key,
+                run: out.submitted_as.clone(),
+                batch: out.batch,
+            }),
+            Place::Waiting => None,
+        };
+        self.out.values().filter_map(out).collect()
     }
 
     /// Returns how many jobs wait here.
