@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use skillopt_config::RunConfig;
 use skillopt_coordinator::prepare::Prepared;
 use skillopt_coordinator::progress::Progress;
 use skillopt_coordinator::read_model::{RunRow, RunView, is_over};
@@ -190,7 +191,7 @@ fn conclude(order: &Order, run: &Run, view: RunView) -> Result<RunView, Failure>
     }
     if let Some(halt) = halt(run) {
         let row: RunRow = serde_json::from_str(&run.row_json).unwrap_or(view.run);
-        return Err(stopped(halt, &row, &command));
+        return Err(stopped(halt, &row, &resume(run, &order.config)));
     }
     if run.state == "cancelled" {
         let kept = kept(&view.run);
@@ -210,6 +211,27 @@ fn conclude(order: &Order, run: &Run, view: RunView) -> Result<RunView, Failure>
         .hint(format!("wait for it again with `{command}`")));
     }
     Ok(view)
+}
+
+/// Returns what goes on with a paused run: the same submission would only set the same limit again.
+fn resume(run: &Run, config: &RunConfig) -> String {
+    let resume = format!("skillopt resume {}", run.id);
+    let twice = |n: u64| n.saturating_mul(2).to_string();
+    let caps = [
+        ("requests", config.budget_requests.map(twice)),
+        ("tokens", config.budget_tokens.map(twice)),
+        ("usd", config.budget_usd.map(|usd| (usd * 2.0).to_string())),
+    ];
+    for (flag, more) in caps {
+        let what = if flag == "usd" { "dollars" } else { flag };
+        if run
+            .cause
+            .contains(&format!("the cap of {what} of `run/{}`", run.id))
+        {
+            return format!("{resume} --{flag} {}", more.as_deref().unwrap_or("N"));
+        }
+    }
+    resume
 }
 
 /// The person has gone; the run has not.
