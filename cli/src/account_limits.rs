@@ -59,7 +59,9 @@ fn read(text: &str, path: &str) -> Result<BTreeMap<String, Limits>, Failure> {
     if let Some((name, _)) = file.accounts.iter().find(|(_, limits)| is_zero(limits)) {
         return Err(wrong(&format!("a limit of 0 would stop `{name}` for ever")));
     }
-    Ok(file.accounts)
+    // As workers name them.
+    let named = |(name, limits): (String, Limits)| (name.trim_end_matches('/').to_owned(), limits);
+    Ok(file.accounts.into_iter().map(named).collect())
 }
 
 #[cfg(test)]
@@ -69,7 +71,7 @@ mod tests {
     #[test]
     fn limits_are_read_and_what_is_wrong_is_said() {
         let text =
-            "accounts:\n  https://a/v1:\n    requests_per_minute: 5\n  b: {concurrency: 2}\n";
+            "accounts:\n  https://a/v1/:\n    requests_per_minute: 5\n  b: {concurrency: 2}\n";
         let read_ok = read(text, "l.yaml").unwrap();
         assert_eq!(read_ok["https://a/v1"].requests_per_minute, Some(5));
         assert_eq!(read_ok["b"].concurrency, Some(2));

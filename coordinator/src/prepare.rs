@@ -2,6 +2,7 @@
 //!
 //! Everything that can be wrong shows itself here, before a model is called.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -278,6 +279,16 @@ pub fn describe(config: &RunConfig, inputs: Inputs) -> Result<Prepared, PrepareE
         blobs: vec![settings, target, optimizer],
         title: inputs.title,
     })
+}
+
+impl Prepared {
+    /// Returns the accounts that its jobs of each lane call.
+    #[must_use]
+    pub fn accounts(&self) -> BTreeMap<Lane, String> {
+        let lanes = [&self.common.rollout_lane, &self.common.chat_lane];
+        let of = |(lane, profile): (&Lane, &Profile)| (lane.clone(), profile.account().to_owned());
+        lanes.into_iter().zip(&self.profiles).map(of).collect()
+    }
 }
 
 /// Seconds of one optimizer call: the run's own key where it is set, else the server's.

@@ -9,6 +9,7 @@ mod admitted;
 pub mod auth;
 pub mod bell;
 mod cells;
+mod cost;
 mod course;
 pub mod error;
 pub mod folders;
@@ -25,6 +26,7 @@ pub mod runner;
 mod server;
 pub mod table;
 pub mod teller;
+mod troubles;
 
 use skillopt_runtime::Shutdown;
 
@@ -39,6 +41,6 @@ pub use server::{Coordinator, ServeError};
 pub async fn serve(options: Options, parts: Parts, shutdown: Shutdown) -> Result<(), ServeError> {
     Coordinator::bind(options, parts)
         .await?
-        .serve(shutdown)
+        .serve(shutdown, |_| {})
         .await
 }

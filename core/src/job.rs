@@ -237,6 +237,18 @@ pub struct Profile {
     pub settings: Map<String, Value>,
 }
 
+impl Profile {
+    /// Names the account whose limits its calls share: the provider's address without a `/` at its
+    /// end, or the backend if it has none.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        match self.endpoint.trim_end_matches('/') {
+            "" => &self.backend,
+            endpoint => endpoint,
+        }
+    }
+}
+
 /// A job on its way to a worker, with the limits it runs under. The limits are not part of the
 /// key: they change when an answer comes, not what it says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -272,9 +272,10 @@ pub(crate) enum By {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// A run's or sweep's id or a job's key, or a beginning that only one has
+    /// A run's or sweep's id or a job's key, or a beginning that only one has; without it: the whole
+    /// cluster
     #[arg(value_name = "RUN|JOB")]
-    pub(crate) id: String,
+    pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

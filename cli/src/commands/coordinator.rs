@@ -63,7 +63,10 @@ pub(crate) fn run(args: &CoordinatorArgs, out: &Out) -> Result<Exit, Failure> {
         }
         // Whoever connects from now on is answered.
         say("ready");
-        coordinator.serve(shutdown.clone()).await?;
+        let troubles = say.clone();
+        coordinator
+            .serve(shutdown.clone(), move |text: &str| troubles(text))
+            .await?;
         say("gone");
         Ok(Exit::Done)
     };

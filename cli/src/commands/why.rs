@@ -13,7 +13,7 @@ use crate::remote;
 
 pub(crate) fn run(args: &WhyArgs, out: &Out) -> Result<Exit, Failure> {
     let asked = WhyRequest {
-        id: args.id.clone(),
+        id: args.id.clone().unwrap_or_default(),
     };
     let answer = remote::ask(&args.remote, out, async |remote| {
         remote

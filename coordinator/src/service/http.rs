@@ -12,18 +12,21 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use skillopt_queue::ledger::Balance;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
 use super::live::Live;
 use super::parts::Parts;
-use super::record;
-use super::table::{Filter, Table};
+use super::table::{Filter, Table, tenants};
 use super::teller::{self, Teller};
+use super::{purse, record};
 
 /// Runs that are counted.
 const RUNS_MAX: usize = 10_000;
+/// Tenants whose use is shown.
+const TENANTS_MAX: usize = 1_000;
 
 /// What the pages show.
 #[derive(Clone)]
@@ -73,6 +76,11 @@ struct ByState {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByReason {
     reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByTenant {
+    tenant: String,
 }
 
 type Whole = Gauge<i64, AtomicI64>;
@@ -164,32 +172,35 @@ impl Pages {
     }
 
     async fn spend(&self, registry: &mut Registry) -> Result<(), Error> {
-        let tenant = super::purse::tenant(super::auth::TENANT);
-        let balances = self.parts.ledger.balances(&[tenant]).await?;
-        let Some(balance) = balances.first() else {
-            return Ok(());
-        };
-        for (name, help, value) in [
-            ("spent_requests", "Calls", balance.spent.requests),
-            (
-                "spent_tokens",
-                "Tokens sent and received",
-                balance.spent.tokens(),
-            ),
+        let tenants = tenants(self.parts.board.as_ref(), TENANTS_MAX).await?;
+        let purses: Vec<String> = tenants.iter().map(|name| purse::tenant(name)).collect();
+        let balances = self.parts.ledger.balances(&purses).await?;
+        type Value = fn(&Balance) -> u64;
+        let families: [(&str, &str, Value); 4] = [
+            ("spent_requests", "Calls, by tenant", |b| b.spent.requests),
+            ("spent_tokens", "Tokens sent and received, by tenant", |b| {
+                b.spent.tokens()
+            }),
             (
                 "spent_micro_usd",
-                "Millionths of a US dollar",
-                balance.spent.micro_usd,
+                "Millionths of a US dollar, by tenant",
+                |b| b.spent.micro_usd,
             ),
             (
                 "reserved_micro_usd",
-                "Millionths reserved",
-                balance.reserved.micro_usd,
+                "Millionths reserved, by tenant",
+                |b| b.reserved.micro_usd,
             ),
-        ] {
-            let gauge: Gauge<u64, AtomicU64> = Gauge::default();
-            gauge.set(value);
-            registry.register(name, help, gauge);
+        ];
+        for (name, help, value) in families {
+            let family = Family::<ByTenant, Gauge<u64, AtomicU64>>::default();
+            for (tenant, balance) in tenants.iter().zip(&balances) {
+                let tenant = tenant.clone();
+                family
+                    .get_or_create(&ByTenant { tenant })
+                    .set(value(balance));
+            }
+            registry.register(name, help, family);
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! What this process knows of the runs it works on, beyond what is written down.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use skillopt_queue::Lane;
 
 use super::bell::Bell;
 use crate::progress::{Progress, Watcher};
@@ -30,6 +32,7 @@ struct Inner {
     reach: Reach,
     baseline_in: Option<u64>,
     committed: u64,
+    accounts: BTreeMap<Lane, String>,
 }
 
 impl LiveRun {
@@ -49,6 +52,16 @@ impl LiveRun {
     #[must_use]
     pub fn committed(&self) -> u64 {
         self.lock().committed
+    }
+
+    /// Returns the accounts that its jobs of a lane call.
+    #[must_use]
+    pub fn accounts(&self) -> BTreeMap<Lane, String> {
+        self.lock().accounts.clone()
+    }
+
+    pub(super) fn set_accounts(&self, accounts: BTreeMap<Lane, String>) {
+        self.lock().accounts = accounts;
     }
 
     /// Makes the watcher that keeps this up to date.
@@ -110,6 +123,15 @@ impl Live {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
+    }
+
+    /// Returns all runs by their id.
+    #[must_use]
+    pub fn all(&self) -> Vec<(String, Arc<LiveRun>)> {
+        let all = self.lock();
+        all.iter()
+            .map(|(id, run)| (id.clone(), Arc::clone(run)))
+            .collect()
     }
 
     pub(super) fn add(&self, id: &str) -> Arc<LiveRun> {

@@ -1,13 +1,14 @@
 //! Puts a coordinator together and serves it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use skillopt_proto::v1;
 use skillopt_runtime::Shutdown;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
@@ -26,8 +27,10 @@ use super::rpc::{Desk, Uploads};
 use super::runner::{self, Runner};
 use super::table::Table;
 use super::teller::Teller;
+use super::troubles::Troubles;
 use crate::bundle::Suites;
 use crate::scheduler::Limits;
+use crate::sweep;
 use crate::sweep::desk::Sweeps;
 use crate::sweep::rpc::Rpc;
 
@@ -122,11 +125,15 @@ impl Coordinator {
     }
 
     /// Serves until told to stop. On `drain` its runs go to other coordinators; on `now` everything
-    /// stops as if the machine had died.
+    /// stops as if the machine had died. Troubles that are tried again are told through `say`.
     ///
     /// # Errors
     /// See [`ServeError`].
-    pub async fn serve(self, shutdown: Shutdown) -> Result<(), ServeError> {
+    pub async fn serve(
+        self,
+        shutdown: Shutdown,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<(), ServeError> {
         let Self {
             options,
             parts,
@@ -141,6 +148,7 @@ impl Coordinator {
         let teller = Teller::new(
             parts.clone(),
             lines.clone(),
+            live.clone(),
             &options.name,
             &options.program,
         );
@@ -206,6 +214,7 @@ impl Coordinator {
             Arc::clone(&sweeps),
             options.name.clone(),
             shutdown.clone(),
+            say,
         ));
         let rpc = Rpc::new(sweeps, callers(), shutdown.clone());
         let served = grpc(&options, desk, rpc, listener, &shutdown).await;
@@ -234,9 +243,22 @@ impl Coordinator {
 }
 
 /// Brings sweeps on; on `now` it stops as if the machine had died.
-async fn drive(sweeps: Arc<Sweeps>, name: String, shutdown: Shutdown) {
-    // What goes wrong is tried again, and stands in the sweep.
-    let driving = sweeps.drive(&name, &shutdown, |_, _| {});
+async fn drive(
+    sweeps: Arc<Sweeps>,
+    name: String,
+    shutdown: Shutdown,
+    say: impl Fn(&str) + Send + Sync,
+) {
+    // What goes wrong is tried again.
+    let troubles = Mutex::new(Troubles::default());
+    let report = |what: &str, error: &sweep::error::Error| {
+        let text = format!("sweep {what}: {error}; it is tried again");
+        let mut troubles = troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        if troubles.is_news(what, &text, Instant::now()) {
+            say(&text);
+        }
+    };
+    let driving = sweeps.drive(&name, &shutdown, report);
     shutdown.now.run_until_cancelled(driving).await;
 }
 

@@ -1,6 +1,8 @@
 //! The runs on the board: taken, found, listed, wished about. Any coordinator may do this for any
 //! run; only its holder says how a run stands while it is at work.
 
+mod upkeep;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,7 +16,7 @@ use skillopt_queue::{Board, Fence, RunId};
 use super::bell::Bell;
 use super::error::Error;
 use super::parts::Parts;
-use super::record::{BY_TENANT, BY_TIME, OPEN, RUNS, RunRecord, State, VERSION, group};
+use super::record::{BY_TENANT, BY_TIME, OPEN, RunRecord, State, VERSION, group};
 use crate::sweep::runs::Wish;
 
 /// Runs that are looked at for the nearest id.
@@ -427,36 +429,30 @@ impl Table {
         Err(busy(id).into())
     }
 
-    /// Looks at all runs and marks those that should be worked on: a process may have died between
-    /// two writes.
-    ///
-    /// # Errors
-    /// The board cannot be reached.
-    pub async fn repair(&self) -> Result<(), Error> {
-        let mut after = String::new();
-        loop {
-            let page = self.parts.board.list(RUNS, &after, 200).await?;
-            let Some(last) = page.last() else {
-                return Ok(());
-            };
-            after.clone_from(&last.path);
-            for record in &page {
-                // One that this release cannot read is no reason to leave the others.
-                if let Ok(stored) = decode_run(record)
-                    && stored.run.state.is_open()
-                {
-                    self.list_it(&stored.run).await?;
-                    self.mark(&stored.run).await?;
-                }
-            }
-        }
-    }
-
     /// Returns the board.
     #[must_use]
     pub fn board(&self) -> &Arc<dyn Board> {
         &self.parts.board
     }
+}
+
+/// Returns at most `max` tenants that have runs, by name.
+///
+/// # Errors
+/// The board cannot be reached.
+pub async fn tenants(board: &dyn Board, max: usize) -> Result<Vec<String>, Error> {
+    let mut found = Vec::new();
+    let mut after = String::new();
+    while found.len() < max {
+        let page = board.list(BY_TENANT, &after, 1).await?;
+        let Some(first) = page.first() else { break };
+        let rest = first.path.strip_prefix(BY_TENANT).unwrap_or_default();
+        let name = rest.split('/').next().unwrap_or_default().to_owned();
+        // On to the first path of the next tenant.
+        after = format!("{BY_TENANT}{name}/\u{7f}");
+        found.push(name);
+    }
+    Ok(found)
 }
 
 /// Why a holder cannot change its run.

@@ -2,22 +2,25 @@
 //! a record on the board, written every few seconds, that ends soon after its writer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use skillopt_core::job::Key;
 use skillopt_queue::board::Expect;
 use skillopt_queue::fleet::{WORKERS, WorkerRecord};
-use skillopt_queue::{Lane, RunId};
+use skillopt_queue::{Lane, RunId, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use super::cost::{self, Costs};
 use super::error::Error;
 use super::lines::Lines;
+use super::live::{Live, LiveRun};
 use super::parts::Parts;
 use super::table::decode;
 use crate::read_model::WaitReason;
 use crate::scheduler::Offer;
-use crate::waits::{self, Facts};
+use crate::waits::{self, Facts, RunFacts};
 
 /// Paths of what coordinators tell begin with this.
 const TOLD: &str = "coordinator/";
@@ -27,6 +30,8 @@ const EVERY: Duration = Duration::from_secs(2);
 const LIFETIME: Duration = Duration::from_secs(10);
 /// Workers that are counted.
 const WORKERS_MAX: usize = 2_000;
+/// Jobs set aside among which one is looked for.
+const DEAD_MAX: usize = 1_000;
 /// Minutes of pace that are remembered.
 const PACE: Duration = Duration::from_secs(600);
 
@@ -65,9 +70,11 @@ pub struct Pace {
 pub struct Teller {
     parts: Parts,
     lines: Lines,
+    live: Live,
     name: String,
     program: String,
     finished: Mutex<Finished>,
+    costs: Mutex<Costs>,
 }
 
 /// How many jobs workers had done, and when more were.
@@ -81,13 +88,15 @@ struct Finished {
 impl Teller {
     /// Makes a teller for the jobs in `lines`.
     #[must_use]
-    pub fn new(parts: Parts, lines: Lines, name: &str, program: &str) -> Self {
+    pub fn new(parts: Parts, lines: Lines, live: Live, name: &str, program: &str) -> Self {
         Self {
             parts,
             lines,
+            live,
             name: name.to_owned(),
             program: program.to_owned(),
             finished: Mutex::default(),
+            costs: Mutex::default(),
         }
     }
 
@@ -108,14 +117,8 @@ impl Teller {
         let now_ms = now.as_ms();
         self.lines.set_capacity(&offers(&workers, now_ms));
         self.count(&workers, now_ms);
-        let lanes = lanes(&workers, now_ms);
-        let gathered = Facts::gather(now, self.lines.scheduler(), self.parts.queue.as_ref()).await;
-        let gathered = gathered.map_err(|e| Error::Unavailable(e.to_string()))?;
-        let facts = Facts {
-            lanes,
-            accounts: self.parts.rates.accounts().await?,
-            ..gathered
-        };
+        self.look_at_costs(now_ms).await?;
+        let facts = self.facts(now, &workers).await?;
         let told = Told {
             version: 1,
             program: self.program.clone(),
@@ -128,6 +131,55 @@ impl Teller {
             .put(&path, value.into(), Expect::Any, Some(LIFETIME))
             .await?;
         Ok(())
+    }
+
+    async fn facts(&self, now: Timestamp, workers: &[WorkerRecord]) -> Result<Facts, Error> {
+        let gathered = Facts::gather(now, self.lines.scheduler(), self.parts.queue.as_ref()).await;
+        let gathered = gathered.map_err(|e| Error::Unavailable(e.to_string()))?;
+        Ok(Facts {
+            lanes: lanes(workers, now.as_ms()),
+            runs: self.runs(),
+            accounts: self.parts.rates.accounts().await?,
+            ..gathered
+        })
+    }
+
+    /// Returns why a job waits that this coordinator has in the queue.
+    ///
+    /// # Errors
+    /// The board or the queue cannot be reached.
+    pub async fn job(&self, key: Key) -> Result<Option<RunJobs>, Error> {
+        let now = self.parts.board.now().await?;
+        let mut facts = self.facts(now, &self.workers().await?).await?;
+        facts.lines.clear();
+        facts.released.retain(|job| job.key == key);
+        Ok((!facts.released.is_empty()).then(|| jobs(&facts)))
+    }
+
+    /// Returns the jobs whose keys begin with `digits`: those that this coordinator has in the queue,
+    /// and those that were set aside.
+    ///
+    /// # Errors
+    /// The queue cannot be reached.
+    pub async fn beginning(&self, digits: &str) -> Result<BTreeSet<Key>, Error> {
+        let dead = self.parts.queue.dead_letters(DEAD_MAX).await;
+        let dead = dead.map_err(|e| Error::Unavailable(e.to_string()))?;
+        let released = self.lines.scheduler().standing().released;
+        let keys = released.iter().map(|job| job.key);
+        let keys = keys.chain(dead.iter().map(|letter| letter.key));
+        Ok(keys.filter(|key| key.to_string().starts_with(digits)).collect())
+    }
+
+    /// Returns what is known of the runs at work here.
+    fn runs(&self) -> BTreeMap<RunId, RunFacts> {
+        let facts = |(id, run): (String, Arc<LiveRun>)| {
+            let facts = RunFacts {
+                accounts: run.accounts(),
+                ..RunFacts::default()
+            };
+            (RunId::new(&id), facts)
+        };
+        self.live.all().into_iter().map(facts).collect()
     }
 
     /// Returns what coordinators tell of their runs.
@@ -168,6 +220,26 @@ impl Teller {
             now: (since <= minute).then(|| sum(&|at| at > minute)),
             before,
         }
+    }
+
+    /// Returns what an hour costs at the pace of the last minutes, for one tenant or all; nothing if
+    /// a price is unknown.
+    #[must_use]
+    pub fn usd_an_hour(&self, tenant: Option<&str>) -> Option<f64> {
+        self.costs().usd_an_hour(tenant)
+    }
+
+    async fn look_at_costs(&self, now_ms: u64) -> Result<(), Error> {
+        if self.costs().is_due(now_ms) {
+            let (board, ledger) = (self.parts.board.as_ref(), self.parts.ledger.as_ref());
+            let spent = cost::spent(board, ledger).await?;
+            self.costs().add(now_ms, spent);
+        }
+        Ok(())
+    }
+
+    fn costs(&self) -> MutexGuard<'_, Costs> {
+        self.costs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn count(&self, workers: &[WorkerRecord], now_ms: u64) {
@@ -227,20 +299,21 @@ fn offers(workers: &[WorkerRecord], now_ms: u64) -> Vec<Offer> {
     pools.into_iter().map(offer).collect()
 }
 
+fn jobs(facts: &Facts) -> RunJobs {
+    let waits = waits::explain(facts);
+    RunJobs {
+        waits: waits.rows.iter().map(WaitReason::from).collect(),
+        waiting: waits.waiting,
+        running: waits.running,
+    }
+}
+
 /// Explains the jobs of each run by itself, so that each run's counts add up.
 fn by_run(facts: &Facts) -> BTreeMap<String, RunJobs> {
     let runs = facts.lines.iter().map(|line| &line.run);
     let runs = runs.chain(facts.released.iter().map(|job| &job.run));
     let runs: BTreeSet<&RunId> = runs.collect();
-    let explained = |run: &RunId| {
-        let own = facts.only(|other| other == run);
-        let waits = waits::explain(&own);
-        RunJobs {
-            waits: waits.rows.iter().map(WaitReason::from).collect(),
-            waiting: waits.waiting,
-            running: waits.running,
-        }
-    };
+    let explained = |run: &RunId| jobs(&facts.only(|other| other == run));
     runs.into_iter()
         .map(|run| (run.as_str().to_owned(), explained(run)))
         .collect()

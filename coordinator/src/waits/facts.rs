@@ -66,6 +66,8 @@ pub enum RunState {
 /// A job in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFacts {
+    /// Its key.
+    pub key: Key,
     /// The run it was released for.
     pub run: RunId,
     /// What a worker must offer.
@@ -150,6 +152,7 @@ impl Facts {
             let states = queue.states(&keys).await?;
             let known = jobs.iter().zip(&states).filter_map(|(job, state)| {
                 Some(JobFacts {
+                    key: job.key,
                     run: job.run.clone(),
                     lane: job.lane.clone(),
                     since: job.since,

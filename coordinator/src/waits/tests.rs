@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use skillopt_core::Hash;
+use skillopt_core::job::Key;
 use skillopt_queue::rates::{Account, Limits};
 use skillopt_queue::{Lane, Priority, RunId};
 
@@ -21,6 +23,7 @@ fn line(run: &str, waiting: usize, hold: Hold) -> Line {
 
 fn job(run: &str, place: Place) -> JobFacts {
     JobFacts {
+        key: Key(Hash::of(b"job")),
         run: RunId::new(run),
         lane: Lane::new("chat"),
         since: Timestamp::from_ms(995_000),

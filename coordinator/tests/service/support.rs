@@ -161,7 +161,7 @@ pub(crate) async fn coordinator(parts: Parts, options: Options) -> (Running, Soc
     let address = coordinator.address().unwrap();
     let shutdown = Shutdown::new();
     let mut tasks = JoinSet::new();
-    let served = coordinator.serve(shutdown.clone());
+    let served = coordinator.serve(shutdown.clone(), |_| {});
     tasks.spawn(async move { served.await.unwrap() });
     (Running { shutdown, tasks }, address)
 }

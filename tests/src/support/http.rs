@@ -1,4 +1,4 @@
-//! One plain HTTP exchange on loopback, for control addresses.
+//! Plain HTTP exchanges on loopback: control addresses, and pages for people and machines.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,6 +14,23 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// There is no answer, it is no 200, or it is not JSON.
 pub fn exchange(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<Value> {
+    let (status, text) = send(port, method, path, body)?;
+    if status != 200 {
+        let what = format!("{method} {path}: {status}: {text}");
+        return Err(std::io::Error::other(what));
+    }
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Reads a page of a server on this machine: its status and its text.
+///
+/// # Errors
+/// There is no answer.
+pub fn get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
+    send(port, "GET", path, "")
+}
+
+fn send(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(LIMIT))?;
     let length = body.len();
@@ -24,9 +41,11 @@ pub fn exchange(port: u16, method: &str, path: &str, body: &str) -> std::io::Res
     )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    let (head, json) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    if !head.starts_with("HTTP/1.1 200") {
-        return Err(std::io::Error::other(format!("{method} {path}: {answer}")));
-    }
-    Ok(serde_json::from_str(json)?)
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    let status = status.ok_or_else(|| std::io::Error::other(format!("no HTTP: {answer}")))?;
+    Ok((status, text.to_owned()))
 }

@@ -1,6 +1,8 @@
 //! Whole clusters: real processes, a real Redis, the models behind HTTP.
 
 mod commands;
+mod looked_after;
 mod support;
 mod trainings;
 mod up;
+mod waits;

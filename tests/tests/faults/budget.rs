@@ -2,7 +2,7 @@
 
 use skillopt_tests::support::cluster::{Cluster, Shape};
 use skillopt_tests::support::program::run;
-use skillopt_tests::support::wait::until;
+use skillopt_tests::support::wait::{LONG, for_some};
 
 use crate::scene::{Scene, shape};
 
@@ -37,14 +37,15 @@ fn a_cap_holds_against_many_workers_and_can_be_raised() {
     assert_eq!(scene.is_well(&again, &cluster, 0), 0);
     // What calls used is told in batches.
     let mut row = serde_json::Value::Null;
-    until("all calls are settled, none is held", || {
+    let settled = for_some(LONG, || {
         let usage = run(&mut cluster.command(&["usage", &id, "--json"])).code(0);
         let mut lines = usage.stdout.lines();
         row = lines
             .find_map(|line| serde_json::from_str(line).ok())
             .expect("a row of JSON");
-        row["requests"] == scene.results && row["reserved_requests"] == 0
+        (row["requests"] == scene.results && row["reserved_requests"] == 0).then_some(())
     });
+    assert!(settled.is_some(), "not all calls are settled: {row}");
     assert_eq!(row["cap_requests"], 10 * scene.results, "{row}");
 }
 

@@ -12,8 +12,7 @@ use tonic::{Request, Response, Status};
 use super::super::auth::{self, Caller, Role};
 use super::super::error::Error;
 use super::super::purse;
-use super::super::record::BY_TENANT;
-use super::super::table::Filter;
+use super::super::table::{Filter, tenants};
 use super::{Desk, glance, message, why};
 use crate::read_model::WorkerRow;
 
@@ -229,18 +228,8 @@ impl Desk {
         if !id.is_empty() {
             return Ok(vec![named(id.to_owned())]);
         }
-        let mut found = Vec::new();
-        let mut after = String::new();
-        while found.len() < ROWS_MAX {
-            let page = self.parts.board.list(BY_TENANT, &after, 1).await?;
-            let Some(first) = page.first() else { break };
-            let rest = first.path.strip_prefix(BY_TENANT).unwrap_or_default();
-            let name = rest.split('/').next().unwrap_or_default().to_owned();
-            // On to the first path of the next tenant.
-            after = format!("{BY_TENANT}{name}/\u{7f}");
-            found.push(named(name));
-        }
-        Ok(found)
+        let found = tenants(self.parts.board.as_ref(), ROWS_MAX).await?;
+        Ok(found.into_iter().map(named).collect())
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn overview(desk: &Desk, caller: &Caller) -> Result<Overview, E
         waits: jobs.waits,
         finished_a_minute: pace.now,
         finished_a_minute_before: pace.before,
-        cost_usd_an_hour: None,
+        cost_usd_an_hour: desk.teller.usd_an_hour(caller.limit()),
         reserved: reserved(desk, caller).await?,
         runs: runs(desk, caller).await?,
         sweeps: sweeps(desk, caller).await?,

@@ -18,14 +18,20 @@ use crate::waits::Code;
 
 /// Runs of a sweep that are looked at.
 const RUNS_MAX: usize = 1_000;
+/// Shortest beginning of a job's key that is looked for.
+const BEGINNING_MIN: usize = 4;
 
-/// Answers for a run, a sweep or a job.
+/// Answers for a run, a sweep or a job, or for all that the caller may see.
 pub(super) async fn answer(
     desk: &Desk,
     caller: &Caller,
     id: &str,
 ) -> Result<v1::WhyResponse, Error> {
-    if let Ok(hash) = id.trim().parse::<Hash>() {
+    let id = id.trim();
+    if id.is_empty() {
+        return cluster(desk, caller).await;
+    }
+    if let Ok(hash) = id.parse::<Hash>() {
         // Whose it is cannot be told from its key: tenants with equal inputs share it.
         caller.must_be_global()?;
         return job(desk, Key(hash)).await;
@@ -42,7 +48,10 @@ pub(super) async fn answer(
             "`{id}` is the beginning of several sweeps: `{}`, `{}`; type more of it",
             b.id, a.id
         ))),
-        _ => Err(unknown),
+        _ => match beginning(desk, caller, id).await? {
+            Some(key) => job(desk, key).await,
+            None => Err(unknown),
+        },
     }
 }
 
@@ -63,6 +72,58 @@ pub(super) async fn sweeps(
         }
     }
     Ok(seen)
+}
+
+/// Returns the job whose key begins with `id`, for callers that see the jobs of all tenants.
+async fn beginning(desk: &Desk, caller: &Caller, id: &str) -> Result<Option<Key>, Error> {
+    let is_key = id.len() >= BEGINNING_MIN && id.bytes().all(|b| b.is_ascii_hexdigit());
+    if !is_key || caller.limit().is_some() {
+        return Ok(None);
+    }
+    let mut keys = desk.teller.beginning(&id.to_ascii_lowercase()).await?;
+    match (keys.pop_first(), keys.pop_first()) {
+        (Some(a), Some(b)) => Err(Error::Invalid(format!(
+            "`{id}` is the beginning of several jobs: `{a}`, `{b}`; type more of it"
+        ))),
+        (first, _) => Ok(first),
+    }
+}
+
+async fn is_mine(desk: &Desk, caller: &Caller, run: &str) -> Result<bool, Error> {
+    let Some(tenant) = caller.limit() else {
+        return Ok(true);
+    };
+    let stored = desk.table.get(run).await?;
+    Ok(stored.is_some_and(|stored| stored.run.tenant == tenant))
+}
+
+/// Answers for all runs that the caller may see.
+async fn cluster(desk: &Desk, caller: &Caller) -> Result<v1::WhyResponse, Error> {
+    let told = desk.teller.told().await?;
+    let mut mine = Vec::new();
+    for (id, jobs) in told.iter().flat_map(|told| &told.runs) {
+        if is_mine(desk, caller, id).await? {
+            mine.push(jobs);
+        }
+    }
+    let mut jobs = teller::sum(mine);
+    jobs.waits.sort_by_key(|wait| std::cmp::Reverse(wait.count));
+    let words = match jobs.waits.first() {
+        None if jobs.running == 0 => "the cluster has nothing to do".to_owned(),
+        None => format!("no job waits, {} under way", plural(jobs.running, "job")),
+        Some(wait) => most(wait, jobs.waiting),
+    };
+    Ok(response(words, jobs))
+}
+
+fn most(wait: &WaitReason, waiting: u64) -> String {
+    format!(
+        "{} of {} waiting: {}\n{}",
+        wait.count,
+        plural(waiting, "job"),
+        wait.words,
+        wait.help
+    )
 }
 
 async fn run(desk: &Desk, run: &RunRecord) -> Result<v1::WhyResponse, Error> {
@@ -93,8 +154,29 @@ async fn run(desk: &Desk, run: &RunRecord) -> Result<v1::WhyResponse, Error> {
         over if run.cause.is_empty() => format!("it has ended: {}", over.word()),
         over => format!("it has ended: {}: {}", over.word(), run.cause),
     };
-    let jobs = jobs.filter(|_| run.state == State::Running).cloned();
-    Ok(response(words, jobs.unwrap_or_default()))
+    let jobs = match run.state {
+        State::Running => jobs.cloned().unwrap_or_default(),
+        // Its jobs have been taken back: none is counted.
+        State::Paused => RunJobs {
+            waits: vec![paused(run)],
+            ..RunJobs::default()
+        },
+        _ => RunJobs::default(),
+    };
+    Ok(response(words, jobs))
+}
+
+fn paused(run: &RunRecord) -> WaitReason {
+    let code = match run.cause_class.as_str() {
+        "budget" => Code::Budget,
+        _ => Code::Paused,
+    };
+    WaitReason {
+        code: code.to_string(),
+        words: format!("run {} is paused ({})", run.id, run.cause_class),
+        help: format!("`skillopt resume {}`, once the cause is gone", run.id),
+        ..WaitReason::default()
+    }
 }
 
 fn moving(jobs: Option<&RunJobs>, coordinator: &str) -> String {
@@ -104,13 +186,7 @@ fn moving(jobs: Option<&RunJobs>, coordinator: &str) -> String {
     let most = jobs.waits.iter().max_by_key(|wait| wait.count);
     match most {
         None => format!("it moves: {} under way", plural(jobs.running, "job")),
-        Some(wait) => format!(
-            "{} of {} waiting: {}\n{}",
-            wait.count,
-            plural(jobs.waiting, "job"),
-            wait.words,
-            wait.help
-        ),
+        Some(wait) => self::most(wait, jobs.waiting),
     }
 }
 
@@ -142,6 +218,13 @@ async fn sweep(desk: &Desk, sweep: &Sweep) -> Result<v1::WhyResponse, Error> {
 }
 
 async fn job(desk: &Desk, key: Key) -> Result<v1::WhyResponse, Error> {
+    if let Some(jobs) = desk.teller.job(key).await? {
+        let first = jobs.waits.first();
+        if let Some(words) = first.map(|wait| format!("{}\n{}", wait.words, wait.help)) {
+            return Ok(response(words, jobs));
+        }
+    }
+    // It runs, or another coordinator has asked for it.
     let states = desk.parts.queue.states(&[key]).await;
     let states = states.map_err(|e| Error::Unavailable(e.to_string()))?;
     let now = desk.parts.board.now().await?;

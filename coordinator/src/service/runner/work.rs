@@ -114,6 +114,7 @@ impl Runner {
         let _reading = self.folders.read(&run.id);
         let _turn = self.folders.turn(&run.id).await;
         let unpacked = self.unpack(run, active).await?;
+        live.set_accounts(unpacked.prepared.accounts());
         let store = self.folders.store();
         let name = RunId::new(&run.id);
         let events = log::read(store.as_ref(), &name).await?;

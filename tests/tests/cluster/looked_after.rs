@@ -1,0 +1,99 @@
+//! What those see who look after the machines: health, metrics, costs, and workers that leave.
+
+use serde_json::Value;
+use skillopt_tests::support::http::get;
+use skillopt_tests::support::program::run;
+use skillopt_tests::support::wait::until;
+use skillopt_tests::support::{Cluster, Shape, Sim, World};
+
+/// Returns the value of a line of metrics.
+fn metric(page: &str, name: &str) -> Option<f64> {
+    let line = page.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
+}
+
+#[test]
+fn health_and_metrics_are_served() {
+    let (world, sim, cluster) = (World::new(), Sim::start(&[]), Cluster::start(1));
+    let (coordinator, worker) = (cluster.coordinators[0].http(), cluster.workers[0].http());
+    for port in [coordinator, worker] {
+        assert_eq!(get(port, "/healthz").unwrap().0, 200);
+        until("it is ready", || get(port, "/readyz").unwrap().0 == 200);
+    }
+    world.trained_on(&cluster, "out", &sim.url(), &[]);
+    let spent = "skillopt_spent_requests{tenant=\"default\"}";
+    until("what was used is settled", || {
+        let (status, page) = get(coordinator, "/metrics").unwrap();
+        assert_eq!(status, 200, "{page}");
+        #[expect(clippy::cast_precision_loss, reason = "some hundred calls")]
+        let calls = sim.stats().ok() as f64;
+        metric(&page, spent) == Some(calls)
+    });
+    let page = get(coordinator, "/metrics").unwrap().1;
+    for (name, value) in [
+        ("skillopt_runs_held", 0.0),
+        ("skillopt_queue_queued", 0.0),
+        ("skillopt_queue_leased", 0.0),
+        ("skillopt_queue_dead", 0.0),
+    ] {
+        assert_eq!(metric(&page, name), Some(value), "{name}\n{page}");
+    }
+    assert!(page.ends_with("# EOF\n"), "{page}");
+    let page = get(worker, "/metrics").unwrap().1;
+    assert_eq!(metric(&page, "skillopt_worker_ready"), Some(1.0), "{page}");
+}
+
+#[test]
+fn the_cluster_tells_what_an_hour_costs() {
+    let (world, sim) = (World::new(), Sim::start(&["--latency", "fixed:1000"]));
+    let cluster = Cluster::start_with(Shape {
+        slots: "chat=2".to_owned(),
+        ..Shape::default()
+    });
+    world.write(
+        "prices.yaml",
+        "prices: [{model: '*', input: 1, output: 2}]\n",
+    );
+    let url = format!("model.openai_compatible_base_url={}", sim.url());
+    let args = [
+        "submit",
+        "train",
+        "config.yaml",
+        "--set",
+        &url,
+        "--set",
+        "budget.prices=prices.yaml",
+    ];
+    let id = run(&mut world.ask(&cluster, &args)).code(0).stdout;
+    until("the dollars of an hour are known", || {
+        let top = run(&mut cluster.command(&["top", "--once", "--json"])).code(0);
+        let mut rows = top
+            .stdout
+            .lines()
+            .filter_map(|l| serde_json::from_str::<Value>(l).ok());
+        rows.any(|row| {
+            row["cost_usd_an_hour"]
+                .as_f64()
+                .is_some_and(|usd| usd > 0.0)
+        })
+    });
+    run(&mut cluster.command(&["cancel", id.trim()])).code(0);
+}
+
+#[test]
+fn a_worker_is_told_to_leave_by_its_name() {
+    let (world, sim) = (World::new(), Sim::start(&["--latency", "fixed:50"]));
+    let mut cluster = Cluster::start(2);
+    let submitted = world.submit(&cluster, "out", &sim.url(), &[]);
+    let mut submitted = submitted;
+    let process = skillopt_tests::support::Process::start(&mut submitted);
+    until("the run has begun", || sim.stats().ok() > 0);
+    let leaver = cluster.workers.remove(0);
+    run(&mut cluster.command(&["workers", "drain", leaver.name()])).code(0);
+    let left = leaver.wait();
+    assert_eq!(left.status.code(), Some(0), "{}", left.stderr);
+    process.wait().code(0);
+    run(&mut cluster.command(&["workers", "drain", "nobody"]))
+        .code(2)
+        .says(&["nobody"]);
+}

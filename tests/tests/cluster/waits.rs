@@ -1,0 +1,144 @@
+//! Why jobs wait, asked of real clusters: each waiting job is counted for one reason.
+
+use serde_json::Value;
+use skillopt_runtime::clock::Stopwatch;
+use skillopt_tests::support::program::run;
+use skillopt_tests::support::wait::until;
+use skillopt_tests::support::{Cluster, Shape, Sim, World};
+
+/// Submits a training without waiting for it, and returns its id.
+fn submit(world: &World, cluster: &Cluster, sim: &Sim) -> String {
+    let url = format!("model.openai_compatible_base_url={}", sim.url());
+    let args = [
+        "submit",
+        "train",
+        "config.yaml",
+        "--out",
+        "out",
+        "--set",
+        &url,
+    ];
+    let ended = run(&mut world.ask(cluster, &args)).code(0);
+    ended.stdout.trim().to_owned()
+}
+
+/// Asks why something (empty: the cluster) is not moving.
+fn why(cluster: &Cluster, id: &str) -> Value {
+    let args: Vec<&str> = ["why", id, "--json"]
+        .into_iter()
+        .filter(|a| !a.is_empty())
+        .collect();
+    let ended = run(&mut cluster.command(&args)).code(0);
+    serde_json::from_str(ended.stdout.trim()).expect("a JSON line")
+}
+
+/// Returns the row of a reason; the counts of all of them must add up.
+#[track_caller]
+fn row(answer: &Value, code: &str) -> Option<Value> {
+    let waits = answer["waits"].as_array().expect("a list of reasons");
+    let sum: u64 = waits.iter().filter_map(|wait| wait["count"].as_u64()).sum();
+    assert_eq!(answer["waiting"], sum, "each job is counted once: {answer}");
+    waits.iter().find(|wait| wait["code"] == code).cloned()
+}
+
+#[track_caller]
+fn waits_for(cluster: &Cluster, id: &str, code: &str) -> Value {
+    let (mut last, mut found) = (Value::Null, Value::Null);
+    until(&format!("jobs wait for {code}"), || {
+        last = why(cluster, id);
+        match row(&last, code) {
+            Some(row) => found = row,
+            None => return false,
+        }
+        true
+    });
+    let words = [&found["words"], &found["help"]];
+    assert!(
+        words
+            .iter()
+            .all(|w| w.as_str().is_some_and(|w| !w.is_empty())),
+        "{last}"
+    );
+    found
+}
+
+/// Returns the key of some job that is in the queue.
+fn a_job(cluster: &Cluster) -> String {
+    let script = "EVAL \"local k = redis.call('HKEYS', 'skillopt:{q}:j')[1] or '' local h = '' \
+                  for i = 1, #k do h = h .. string.format('%02x', string.byte(k, i)) end \
+                  return h\" 0";
+    cluster.redis.ask(script).expect("Redis answers")
+}
+
+#[test]
+fn every_waiting_job_has_one_reason() {
+    let (world, sim) = (World::new(), Sim::start(&["--latency", "fixed:1500"]));
+    let mut cluster = Cluster::start_with(Shape {
+        workers: 0,
+        slots: "chat=1".to_owned(),
+        ..Shape::default()
+    });
+    assert_eq!(why(&cluster, "")["waiting"], 0);
+    let id = submit(&world, &cluster, &sim);
+    waits_for(&cluster, &id, "no_capability");
+    // The whole cluster, and one job by a beginning of its key.
+    waits_for(&cluster, "", "no_capability");
+    let key = a_job(&cluster);
+    assert_eq!(key.len(), 64, "{key}");
+    waits_for(&cluster, &key[..12], "no_capability");
+
+    cluster.add_worker();
+    waits_for(&cluster, &id, "slots_busy");
+    waits_for(&cluster, "", "slots_busy");
+
+    run(&mut cluster.command(&["pause", &id])).code(0);
+    let row = waits_for(&cluster, &id, "paused");
+    assert!(
+        row["help"].as_str().unwrap().contains("skillopt resume"),
+        "{row}"
+    );
+    until("nothing of it waits any more", || {
+        why(&cluster, "")["waiting"] == 0
+    });
+    run(&mut cluster.command(&["cancel", &id])).code(0);
+}
+
+#[test]
+fn a_throttled_account_is_named() {
+    let sim = Sim::start(&["--p429", "1", "--retry-after", "30"]);
+    let (world, cluster) = (World::new(), Cluster::start(1));
+    let id = submit(&world, &cluster, &sim);
+    let row = waits_for(&cluster, &id, "rate_limited");
+    assert!(row["words"].as_str().unwrap().contains(&sim.url()), "{row}");
+    run(&mut cluster.command(&["cancel", &id])).code(0);
+}
+
+#[test]
+fn limits_of_an_account_hold_for_all_workers_together() {
+    let (world, sim) = (World::new(), Sim::start(&["--latency", "fixed:300"]));
+    // People write the address as they please.
+    let limits = format!(
+        "accounts:\n  {}/:\n    requests_per_minute: 60\n    concurrency: 2\n",
+        sim.url()
+    );
+    world.write("limits.yaml", limits);
+    let path = world.path("limits.yaml").to_string_lossy().into_owned();
+    let cluster = Cluster::start_with(Shape {
+        workers: 2,
+        coordinator_args: vec!["--limits".to_owned(), path],
+        ..Shape::default()
+    });
+    let start = Stopwatch::start();
+    let id = submit(&world, &cluster, &sim);
+    until("some calls were answered", || sim.stats().ok() >= 10);
+    let made = sim.stats().ok();
+    // Three at once, then about one a second.
+    let most = 4.0 + start.seconds();
+    #[expect(clippy::cast_precision_loss, reason = "a few calls")]
+    let made = made as f64;
+    assert!(made <= most, "{made} calls in {most} s");
+    let at_once = sim.stats().number("in_flight_max");
+    assert!(at_once <= 2, "{at_once} calls at once");
+    waits_for(&cluster, &id, "rate_limited");
+    run(&mut cluster.command(&["cancel", &id])).code(0);
+}
