@@ -4,10 +4,11 @@
 //! settled. An account that has limits or is in trouble is asked first; others cost nothing. What
 //! nobody caps is counted in batches.
 
+mod accounts;
 mod cost;
 mod gathered;
+mod instead;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,17 +16,18 @@ use std::time::Duration;
 use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest};
 use skillopt_core::job::{Failure, FailureClass, Payer, Profile};
 use skillopt_queue::ledger::{Ledger, Reservation, Reserved, Settlement};
-use skillopt_queue::rates::{Account, Ask, Go, Hold, Outcome, Rates};
+use skillopt_queue::rates::{Ask, Rates};
 use skillopt_queue::store;
 use skillopt_runtime::clock::Stopwatch;
 use tokio::sync::Notify;
 
+use self::accounts::{Accounts, WAIT_MAX};
 use self::cost::{billed, purses, spent, worst};
 use self::gathered::Gathered;
 use crate::hedge::Hedge;
 
-/// A wait up to this is spent in the slot; for a longer one the job goes back to the queue.
-const WAIT_MAX: Duration = Duration::from_secs(2);
+pub(crate) use self::instead::Instead;
+
 /// Between two looks at which accounts have limits or are in trouble.
 const POLL: Duration = Duration::from_millis(250);
 /// What is counted is told to the ledger this often.
@@ -34,9 +36,6 @@ const FLUSH: Duration = Duration::from_millis(500);
 const MARGIN: Duration = Duration::from_secs(30);
 /// When to ask again if a cap may have room once calls under way have ended.
 const CAP_WAIT: Duration = Duration::from_secs(1);
-/// An account that has answered nothing for this long pauses the runs that use it.
-const STUCK_MAX: Duration = Duration::from_secs(15 * 60);
-
 /// How a call ended.
 #[derive(Debug)]
 pub(crate) enum Metered {
@@ -46,20 +45,9 @@ pub(crate) enum Metered {
     Not(Instead),
 }
 
-/// What has to become of a job whose call cannot be made.
-#[derive(Debug)]
-pub(crate) enum Instead {
-    /// It goes back, and nothing is counted against it.
-    Later { wait: Duration, failure: Failure },
-    /// The run pauses.
-    Refused(Failure),
-}
-
-impl Instead {
-    pub(crate) const fn failure(&self) -> &Failure {
-        match self {
-            Self::Later { failure, .. } | Self::Refused(failure) => failure,
-        }
+impl Metered {
+    fn later(wait: Duration, cause: String) -> Self {
+        Self::Not(Instead::later(wait, cause))
     }
 }
 
@@ -77,12 +65,10 @@ pub(crate) struct Which<'a> {
 /// Shares caps and rates with all other workers.
 pub struct Meter {
     ledger: Arc<dyn Ledger>,
-    rates: Option<Arc<dyn Rates>>,
+    accounts: Accounts,
     /// Begins the names of settlements.
     name: String,
     batches: AtomicU64,
-    /// Accounts with limits or in trouble, as of the last look.
-    listed: Mutex<HashMap<String, Account>>,
     gathered: Mutex<Gathered>,
     /// Something reserved waits to be settled.
     is_due: Notify,
@@ -96,10 +82,9 @@ impl Meter {
     pub fn new(name: &str, ledger: Arc<dyn Ledger>, rates: Option<Arc<dyn Rates>>) -> Self {
         Self {
             ledger,
-            rates,
+            accounts: Accounts::new(rates),
             name: name.to_owned(),
             batches: AtomicU64::new(0),
-            listed: Mutex::default(),
             gathered: Mutex::default(),
             is_due: Notify::new(),
             hedge: Hedge::default(),
@@ -119,7 +104,7 @@ impl Meter {
                 () = self.is_due.notified() => drop(self.flush_reserved().await),
                 // What could not be told is told at the next time.
                 _ = flush.tick() => drop(self.flush().await),
-                _ = poll.tick() => self.look().await,
+                _ = poll.tick() => self.accounts.look().await,
             }
         }
     }
@@ -158,15 +143,6 @@ impl Meter {
         told
     }
 
-    async fn look(&self) {
-        let Some(rates) = &self.rates else { return };
-        // Rates that cannot be reached are as they were.
-        if let Ok(accounts) = rates.accounts().await {
-            let by_name = accounts.into_iter().map(|a| (a.name.clone(), a));
-            *lock(&self.listed) = by_name.collect();
-        }
-    }
-
     /// Makes a call as soon as caps and rates allow it.
     ///
     /// # Cancel safety
@@ -178,7 +154,7 @@ impl Meter {
         request: &ChatRequest,
     ) -> Metered {
         if lock(&self.gathered).is_full() {
-            return later(
+            return Metered::later(
                 CAP_WAIT,
                 "the ledger has not been reached for a while".to_owned(),
             );
@@ -187,9 +163,15 @@ impl Meter {
             Ok(open) => open,
             Err(instead) => return instead,
         };
-        let account = account(which.profile);
-        if let Some(instead) = self.wait_for_turn(which, account, request, &mut open).await {
-            return instead;
+        let account = which.profile.account();
+        let ask = Ask {
+            account: account.to_owned(),
+            call: which.id.to_owned(),
+            tokens: open.most.tokens(),
+            lifetime: request.timeout + MARGIN,
+        };
+        if let Some(instead) = self.accounts.wait_for_turn(&ask).await {
+            return Metered::Not(instead);
         }
         open.is_made = true;
         let watch = Stopwatch::start();
@@ -198,13 +180,10 @@ impl Meter {
         if answer.is_ok() {
             self.hedge.answered(&request.model, watch.elapsed());
         }
-        self.report(account, which.id, &answer).await;
-        match &answer {
-            Err(e @ CallError::Throttled { retry_after, .. }) if self.rates.is_some() => {
-                self.throttled(account, e, *retry_after)
-            }
-            _ => Metered::Made(answer),
-        }
+        self.accounts.report(account, which.id, &answer).await;
+        let error = answer.as_ref().err();
+        let instead = error.and_then(|error| self.accounts.throttled(account, error));
+        instead.map_or(Metered::Made(answer), Metered::Not)
     }
 
     async fn reserve<'a>(
@@ -235,7 +214,7 @@ impl Meter {
             Ok(Some(Reserved::Wait { purse })) => {
                 open.forget();
                 let cause = format!("`{purse}` is nearly used up; calls under way may leave some");
-                Err(later(CAP_WAIT, cause))
+                Err(Metered::later(CAP_WAIT, cause))
             }
             Ok(Some(Reserved::Refused { purse, what })) => {
                 open.forget();
@@ -248,52 +227,15 @@ impl Meter {
                 Err(Metered::Not(Instead::Refused(Failure { class, cause })))
             }
             // Whether it is held is not known: it is given back.
-            Ok(None) => Err(later(CAP_WAIT, "the ledger gave no answer".to_owned())),
-            Err(e) => Err(later(
+            Ok(None) => Err(Metered::later(
+                CAP_WAIT,
+                "the ledger gave no answer".to_owned(),
+            )),
+            Err(e) => Err(Metered::later(
                 CAP_WAIT,
                 format!("the ledger cannot be reached: {e}"),
             )),
         }
-    }
-
-    /// Waits until the account allows the call; returns what to do instead if that takes long.
-    async fn wait_for_turn(
-        &self,
-        which: Which<'_>,
-        account: &str,
-        request: &ChatRequest,
-        open: &mut Open<'_>,
-    ) -> Option<Metered> {
-        let rates = self.rates.as_ref()?;
-        let mut left = WAIT_MAX;
-        while lock(&self.listed).contains_key(account) {
-            let ask = Ask {
-                account: account.to_owned(),
-                call: which.id.to_owned(),
-                tokens: open.most.tokens(),
-                lifetime: request.timeout + MARGIN,
-            };
-            let (wait, why) = match rates.ask(&[ask]).await.map(|mut all| all.pop()) {
-                // Rates that cannot be reached hold nobody up; the provider has the last word.
-                Ok(Some(Go::Now) | None) | Err(_) => return None,
-                Ok(Some(Go::NotBefore { wait, why, .. })) => (wait, why),
-            };
-            if self.stuck_for(account) >= STUCK_MAX {
-                return Some(Metered::Not(Instead::Refused(stuck(account))));
-            }
-            if wait > left {
-                let why = match why {
-                    Hold::Requests => "its requests a minute are used up",
-                    Hold::Tokens => "its tokens a minute are used up",
-                    Hold::Concurrency => "as many calls as it bears are under way",
-                    Hold::Paused => "it asked to wait, or does not answer",
-                };
-                return Some(later(wait, format!("`{account}` is not called now: {why}")));
-            }
-            left = left.saturating_sub(wait.max(Duration::from_millis(1)));
-            tokio::time::sleep(wait).await;
-        }
-        None
     }
 
     /// Makes the call, and a copy of it if it takes unusually long and that is wanted.
@@ -342,40 +284,6 @@ impl Meter {
         };
         drop(copy);
         answer
-    }
-
-    async fn report(&self, account: &str, id: &str, answer: &Result<ChatReply, CallError>) {
-        let Some(rates) = &self.rates else { return };
-        let outcome = outcome(answer);
-        let is_trouble = matches!(outcome, Outcome::Throttled(_) | Outcome::Failed);
-        if !is_trouble && !lock(&self.listed).contains_key(account) {
-            return;
-        }
-        if is_trouble {
-            // Its next call asks, without waiting for the next look.
-            let mut listed = lock(&self.listed);
-            listed.entry(account.to_owned()).or_default();
-        }
-        let done = (account.to_owned(), id.to_owned(), outcome);
-        // A lost report frees its place when the call's time is over.
-        drop(rates.report(&[done]).await);
-    }
-
-    /// What a 429 means for the job: it goes back, for it is the account's trouble, not its own.
-    fn throttled(&self, account: &str, error: &CallError, hint: Option<Duration>) -> Metered {
-        if self.stuck_for(account) >= STUCK_MAX {
-            return Metered::Not(Instead::Refused(stuck(account)));
-        }
-        let wait = hint
-            .unwrap_or(CAP_WAIT)
-            .min(skillopt_runtime::retry::HINT_MAX);
-        later(wait, error.to_string())
-    }
-
-    fn stuck_for(&self, account: &str) -> Duration {
-        let listed = lock(&self.listed);
-        let ms = listed.get(account).map_or(0, |a| a.stuck_for_ms);
-        Duration::from_millis(ms)
     }
 }
 
@@ -450,46 +358,6 @@ impl Drop for Unsent<'_> {
         if let Some(done) = self.done.take() {
             lock(&self.meter.gathered).keep(done);
         }
-    }
-}
-
-/// Names the account of a model: its address, or its backend if it has none.
-fn account(profile: &Profile) -> &str {
-    if profile.endpoint.is_empty() {
-        &profile.backend
-    } else {
-        &profile.endpoint
-    }
-}
-
-fn outcome(answer: &Result<ChatReply, CallError>) -> Outcome {
-    match answer {
-        Ok(reply) => {
-            let usage = reply.usage;
-            Outcome::Answered(usage.prompt_tokens.saturating_add(usage.completion_tokens))
-        }
-        Err(CallError::Throttled { retry_after, .. }) => Outcome::Throttled(*retry_after),
-        Err(
-            CallError::Server { .. } | CallError::Connection { .. } | CallError::Timeout { .. },
-        ) => Outcome::Failed,
-        Err(_) => Outcome::Nothing,
-    }
-}
-
-fn later(wait: Duration, cause: String) -> Metered {
-    let class = FailureClass::Provider;
-    let failure = Failure { class, cause };
-    Metered::Not(Instead::Later { wait, failure })
-}
-
-fn stuck(account: &str) -> Failure {
-    Failure {
-        class: FailureClass::Provider,
-        cause: format!(
-            "`{account}` has answered no call for {} minutes; look at its limits and its state, \
-             then resume",
-            STUCK_MAX.as_secs() / 60
-        ),
     }
 }
 

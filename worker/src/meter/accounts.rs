@@ -1,0 +1,147 @@
+//! The accounts that calls go to: when one may be called, and how it was.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use skillopt_backends::{CallError, ChatReply};
+use skillopt_core::job::{Failure, FailureClass};
+use skillopt_queue::rates::{Account, Ask, Go, Hold, Outcome, Rates};
+
+use super::instead::Instead;
+
+/// A wait up to this is spent in the slot; for a longer one the job goes back to the queue.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(2);
+/// An account that has answered nothing for this long pauses the runs that use it.
+const STUCK_MAX: Duration = Duration::from_secs(15 * 60);
+/// Wait after a 429 that names none.
+const WAIT_UNNAMED: Duration = Duration::from_secs(1);
+
+/// Shares the rates of accounts with all other workers.
+pub(super) struct Accounts {
+    /// Without, an account is as fast as it is.
+    rates: Option<Arc<dyn Rates>>,
+    /// Accounts with limits or in trouble, as of the last look.
+    listed: Mutex<HashMap<String, Account>>,
+}
+
+impl Accounts {
+    pub(super) fn new(rates: Option<Arc<dyn Rates>>) -> Self {
+        let listed = Mutex::default();
+        Self { rates, listed }
+    }
+
+    /// Looks at which accounts have limits or are in trouble.
+    pub(super) async fn look(&self) {
+        let Some(rates) = &self.rates else { return };
+        // Rates that cannot be reached are as they were.
+        if let Ok(accounts) = rates.accounts().await {
+            let by_name = accounts.into_iter().map(|a| (a.name.clone(), a));
+            *self.listed() = by_name.collect();
+        }
+    }
+
+    /// Waits until the account allows the call; returns what to do instead if that takes long.
+    pub(super) async fn wait_for_turn(&self, ask: &Ask) -> Option<Instead> {
+        let rates = self.rates.as_ref()?;
+        let account = ask.account.as_str();
+        let mut left = WAIT_MAX;
+        while self.listed().contains_key(account) {
+            let asked = rates.ask(std::slice::from_ref(ask)).await;
+            let (wait, why) = match asked.map(|mut all| all.pop()) {
+                // Rates that cannot be reached hold nobody up; the provider has the last word.
+                Ok(Some(Go::Now) | None) | Err(_) => return None,
+                Ok(Some(Go::NotBefore { wait, why, .. })) => (wait, why),
+            };
+            if self.stuck_for(account) >= STUCK_MAX {
+                return Some(Instead::Refused(stuck(account)));
+            }
+            if wait > left {
+                let why = match why {
+                    Hold::Requests => "its requests a minute are used up",
+                    Hold::Tokens => "its tokens a minute are used up",
+                    Hold::Concurrency => "as many calls as it bears are under way",
+                    Hold::Paused => "it asked to wait, or does not answer",
+                };
+                let cause = format!("`{account}` is not called now: {why}");
+                return Some(Instead::later(wait, cause));
+            }
+            left = left.saturating_sub(wait.max(Duration::from_millis(1)));
+            tokio::time::sleep(wait).await;
+        }
+        None
+    }
+
+    /// Tells how a call went.
+    pub(super) async fn report(
+        &self,
+        account: &str,
+        id: &str,
+        answer: &Result<ChatReply, CallError>,
+    ) {
+        let Some(rates) = &self.rates else { return };
+        let outcome = outcome(answer);
+        let is_trouble = matches!(outcome, Outcome::Throttled(_) | Outcome::Failed);
+        if !is_trouble && !self.listed().contains_key(account) {
+            return;
+        }
+        if is_trouble {
+            // Its next call asks, without waiting for the next look.
+            self.listed().entry(account.to_owned()).or_default();
+        }
+        let done = (account.to_owned(), id.to_owned(), outcome);
+        // A lost report frees its place when the call's time is over.
+        drop(rates.report(&[done]).await);
+    }
+
+    /// What a 429 means for the job: it goes back, for it is the account's trouble, not its own.
+    /// Nothing if nobody shares rates: then it is tried again as after any error.
+    pub(super) fn throttled(&self, account: &str, error: &CallError) -> Option<Instead> {
+        let CallError::Throttled { retry_after, .. } = error else {
+            return None;
+        };
+        self.rates.as_ref()?;
+        if self.stuck_for(account) >= STUCK_MAX {
+            return Some(Instead::Refused(stuck(account)));
+        }
+        let wait = retry_after
+            .unwrap_or(WAIT_UNNAMED)
+            .min(skillopt_runtime::retry::HINT_MAX);
+        Some(Instead::later(wait, error.to_string()))
+    }
+
+    fn stuck_for(&self, account: &str) -> Duration {
+        let ms = self.listed().get(account).map_or(0, |a| a.stuck_for_ms);
+        Duration::from_millis(ms)
+    }
+
+    fn listed(&self) -> MutexGuard<'_, HashMap<String, Account>> {
+        // No section under this lock can panic half-way.
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn outcome(answer: &Result<ChatReply, CallError>) -> Outcome {
+    match answer {
+        Ok(reply) => {
+            let usage = reply.usage;
+            Outcome::Answered(usage.prompt_tokens.saturating_add(usage.completion_tokens))
+        }
+        Err(CallError::Throttled { retry_after, .. }) => Outcome::Throttled(*retry_after),
+        Err(
+            CallError::Server { .. } | CallError::Connection { .. } | CallError::Timeout { .. },
+        ) => Outcome::Failed,
+        Err(_) => Outcome::Nothing,
+    }
+}
+
+fn stuck(account: &str) -> Failure {
+    Failure {
+        class: FailureClass::Provider,
+        cause: format!(
+            "`{account}` has answered no call for {} minutes; look at its limits and its state, \
+             then resume",
+            STUCK_MAX.as_secs() / 60
+        ),
+    }
+}
