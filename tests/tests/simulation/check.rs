@@ -71,6 +71,7 @@ impl Cluster {
             );
             released.extend(
                 Place::of(&self.queue.state_of(&job.key)).map(|place| JobFacts {
+                    key: job.key,
                     run: job.run.clone(),
                     lane: job.lane.clone(),
                     since: job.since,
