@@ -167,7 +167,9 @@ impl Teller {
         let released = self.lines.scheduler().standing().released;
         let keys = released.iter().map(|job| job.key);
         let keys = keys.chain(dead.iter().map(|letter| letter.key));
-        Ok(keys.filter(|key| key.to_string().starts_with(digits)).collect())
+        Ok(keys
+            .filter(|key| key.to_string().starts_with(digits))
+            .collect())
     }
 
     /// Returns what is known of the runs at work here.

@@ -20,7 +20,7 @@ const WAIT_UNNAMED: Duration = Duration::from_secs(1);
 /// Shares the rates of accounts with all other workers.
 pub(super) struct Accounts {
     /// Without, an account is as fast as it is.
-    rates: Option<Arc<dyn Rates>>,
+    pub(super) rates: Option<Arc<dyn Rates>>,
     /// Accounts with limits or in trouble, as of the last look.
     listed: Mutex<HashMap<String, Account>>,
 }

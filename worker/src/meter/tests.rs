@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use skillopt_backends::{Finish, Message, Role};
 use skillopt_core::job::{Price, Usage};
 use skillopt_queue::ledger::{Amount, Balance, Caps};
+use skillopt_queue::rates::Outcome;
 use skillopt_queue::{MemoryLedger, MemoryRates, SystemClock};
 use tokio::task::JoinSet;
 
@@ -232,12 +233,12 @@ async fn a_throttled_call_goes_back_and_slows_the_others() {
 #[tokio::test(start_paused = true)]
 async fn a_long_pause_sends_jobs_back() {
     let rig = Rig::new(true);
-    let rates = rig.meter.rates.clone().unwrap();
+    let rates = rig.meter.accounts.rates.clone().unwrap();
     let minute = Duration::from_secs(60);
     let throttled = Outcome::Throttled(Some(minute));
     let done = ("http://models".to_owned(), "x".to_owned(), throttled);
     rates.report(&[done]).await.unwrap();
-    rig.meter.look().await;
+    rig.meter.accounts.look().await;
     let held = rig.call("a", 0).await;
     let Metered::Not(Instead::Later { wait, failure }) = held else {
         panic!("{held:?}");
