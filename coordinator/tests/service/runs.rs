@@ -349,7 +349,7 @@ async fn a_scratch_folder_is_of_one_coordinator_and_what_others_have_there_stays
         assert!(place.join(part).join("mine").exists());
     }
     let other = Coordinator::bind(Options::local("two", place), shared.parts());
-    let served = other.await.unwrap().serve(Shutdown::new()).await;
+    let served = other.await.unwrap().serve(Shutdown::new(), |_| {}).await;
     let refused = served.unwrap_err().to_string();
     assert!(refused.contains("another coordinator uses"), "{refused}");
     server.drain().await;
