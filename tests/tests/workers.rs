@@ -1,6 +1,9 @@
 //! Worker processes on a real Redis: how they leave, and what becomes of the jobs of those that
 //! are frozen or killed. The test stands in for the coordinator.
 
+// Everything here is a test.
+#![allow(clippy::unwrap_used)]
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
