@@ -218,9 +218,9 @@ impl Meter {
             }
             Ok(Some(Reserved::Refused { purse, what })) => {
                 open.forget();
+                let help = cost::raise(&purse, what);
                 let cause = format!(
-                    "the cap of {what} of `{purse}` does not allow another call of `{}`; raise it \
-                     (`budget` in the configuration of a run), then resume",
+                    "the cap of {what} of `{purse}` does not allow another call of `{}`; {help}",
                     request.model
                 );
                 let class = FailureClass::Budget;

@@ -213,6 +213,9 @@ pub(crate) struct ExportArgs {
     /// Leave out the store with all answers, which `show` and `replay` need
     #[arg(long)]
     pub(crate) no_store: bool,
+    /// Fetch the run folders of all cells of a sweep too, below `cells` in that folder
+    #[arg(long)]
+    pub(crate) cells: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

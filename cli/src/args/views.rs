@@ -16,7 +16,7 @@ use super::RemoteArgs;
     Elsewhere it writes a line for each step. It ends with the run, with the code that\n\
     docs/exit-codes.md names for how the run ended.")]
 pub(crate) struct WatchArgs {
-    /// Follow the run in this folder, or with a coordinator the run with this id
+    /// Follow the run in this folder, or with a coordinator the run or sweep with this id
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     #[command(flatten)]

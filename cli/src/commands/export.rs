@@ -4,8 +4,10 @@ use std::path::Path;
 
 use serde_json::json;
 use skillopt_coordinator::folder::RunFolder;
+use skillopt_proto::v1::GetRunRequest;
 
 use crate::args::ExportArgs;
+use crate::commands::sweep_results;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::found;
@@ -21,8 +23,33 @@ pub(crate) fn run(args: &ExportArgs, out: &Out) -> Result<Exit, Failure> {
         keep: &|path| !path.starts_with(".skillopt/") || !path.ends_with("lock"),
     };
     let fetched = remote::ask(&args.remote, out, async |remote| {
-        remote::download(remote, &args.id, &args.out, wanted).await
+        let asked = GetRunRequest {
+            id: args.id.clone(),
+        };
+        let run = remote
+            .find(async |clients| clients.runs().get_run(asked.clone()).await)
+            .await?;
+        // A sweep has an id of its own.
+        if run.is_none()
+            && let Some(shown) = sweep_results::find(remote, &args.id).await?
+        {
+            sweep_results::write(&shown, &args.out)?;
+            if args.cells {
+                sweep_results::fetch_cells(remote, &shown, &args.out, out).await?;
+            }
+            return Ok(None);
+        }
+        let fetched = remote::download(remote, &args.id, &args.out, wanted).await?;
+        Ok(Some(fetched))
     })?;
+    let Some(fetched) = fetched else {
+        if out.json {
+            out.object("exported", json!({"id": args.id, "dir": args.out}));
+        } else {
+            out.line(format!("the results are in {}", args.out.display()));
+        }
+        return Ok(Exit::Done);
+    };
     if out.json {
         out.object(
             "exported",

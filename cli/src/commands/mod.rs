@@ -19,6 +19,7 @@ pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod submit;
 pub(crate) mod sweep_results;
+mod sweep_watch;
 pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod train;

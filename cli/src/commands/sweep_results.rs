@@ -209,8 +209,18 @@ pub(crate) async fn fetch_cells(
         };
         // Names have three plain parts; see the rules of sweep files.
         let folder = dir.join("cells").join(&cell.name);
-        remote::download(remote, &run.id, &folder, wanted).await?;
-        fetched += 1;
+        match remote::download(remote, &run.id, &folder, wanted).await {
+            Ok(_) => fetched += 1,
+            // A cell that failed may have no folder; that must not hide the others.
+            Err(failure) if run.state == "failed" && failure.exit == Exit::Usage => {
+                let why = failure.errors.first().map_or("", |e| e.message.as_str());
+                out.note(format!(
+                    "the folder of {} cannot be fetched: {why}",
+                    cell.name
+                ));
+            }
+            Err(failure) => return Err(failure),
+        }
     }
     out.chat(format!(
         "{} are in {}",

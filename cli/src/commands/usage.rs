@@ -40,7 +40,10 @@ pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if answer.rows.is_empty() {
-        out.chat("nothing was used yet");
+        out.chat(match args.by {
+            By::Run => "no lone run has used anything; `--by sweep` shows what sweeps have used",
+            _ => "nothing was used yet",
+        });
         return Ok(Exit::Done);
     }
     let head = [

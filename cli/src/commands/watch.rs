@@ -13,6 +13,7 @@ use skillopt_coordinator::read_model::is_over;
 use skillopt_runtime::Shutdown;
 
 use crate::args::{ViewArgs, WatchArgs};
+use crate::commands::sweep_watch;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::found::is_run;
@@ -72,8 +73,18 @@ pub(crate) fn run(args: &WatchArgs, out: &Out) -> Result<Exit, Failure> {
         let mut screen = Screen::default();
         let first = source.look(&mut screen);
         match shutdown.drain.run_until_cancelled(first).await {
-            Some(looked) => looked?,
             None => return Ok(Exit::Interrupted),
+            Some(Ok(())) => {}
+            Some(Err(failure)) => {
+                // A sweep has an id of its own.
+                if failure.exit == Exit::Usage && matches!(source, Source::Cluster(_)) {
+                    let id = args.run.display().to_string();
+                    if let Some(exit) = sweep_watch::watch(args, &id, out, &shutdown).await? {
+                        return Ok(exit);
+                    }
+                }
+                return Err(failure);
+            }
         }
         let is_terminal = std::io::stdout().is_terminal();
         if args.how.once {

@@ -83,10 +83,16 @@ pub(super) fn callers() -> Callers {
             Need::Read => Role::Viewer,
             Need::Write => Role::Submitter,
         })?;
-        Ok(desk::Caller {
+        Ok(desk::Caller::from(caller))
+    })
+}
+
+impl From<&Caller> for desk::Caller {
+    fn from(caller: &Caller) -> Self {
+        Self {
             tenant: caller.tenant.clone(),
             owner: caller.name.clone(),
             sees_all: caller.is_global,
-        })
-    })
+        }
+    }
 }

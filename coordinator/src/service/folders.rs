@@ -283,7 +283,8 @@ impl Folders {
         let name = name.map_err(|e| cannot(&e))?;
         let log = log::read(self.parts.store.as_ref(), &RunId::new(&run.id)).await;
         let events = log.map_err(|e| cannot(&e))?.len();
-        let is_over = run.state.is_over() && run.state != State::Cancelled;
+        // One that failed or was cancelled has asked for more than was answered.
+        let is_over = run.state.is_over() && !matches!(run.state, State::Cancelled | State::Failed);
         if events == 0 && !is_over {
             return Ok(());
         }

@@ -21,6 +21,7 @@ use super::parts::Parts;
 use super::rows::Rows;
 use super::table::Table;
 use super::teller::Teller;
+use crate::sweep::desk::Sweeps;
 
 pub(super) use uploads::Uploads;
 
@@ -31,6 +32,8 @@ pub(super) struct Desk {
     pub(super) gate: Gate,
     /// The runs.
     pub(super) table: Table,
+    /// Many of them as one.
+    pub(super) sweeps: Arc<Sweeps>,
     /// Their rows.
     pub(super) rows: Rows,
     /// Those at work here.

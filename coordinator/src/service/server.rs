@@ -186,6 +186,7 @@ impl Coordinator {
         let desk = Desk {
             gate: Gate::new(parts.clone(), rules),
             table: table.clone(),
+            sweeps: Arc::clone(&sweeps),
             rows,
             live: live.clone(),
             folders,

@@ -144,7 +144,8 @@ impl Sweeps {
     /// Says what is wanted of a sweep; new caps replace the old ones.
     ///
     /// # Errors
-    /// It has ended, or cannot be reached.
+    /// It has ended, its cells run without a cap and cannot get one now, the price of a model is
+    /// unknown, or something cannot be reached.
     pub async fn wish(
         &self,
         caller: &Caller,
@@ -152,6 +153,10 @@ impl Sweeps {
         wish: Wish,
         caps: Caps,
     ) -> Result<Sweep, Error> {
+        if !caps.is_none() {
+            let sweep = self.get(caller, id).await?;
+            self.check_cap(&sweep, caps).await?;
+        }
         let sweep = self
             .change(caller, id, |sweep| {
                 if sweep.ended_ms > 0 {
@@ -188,6 +193,22 @@ impl Sweeps {
                 .await?;
         }
         Ok(sweep)
+    }
+
+    /// Refuses a cap that could not be kept.
+    async fn check_cap(&self, sweep: &Sweep, caps: Caps) -> Result<(), Error> {
+        self.check_prices(&sweep.cells, caps).await?;
+        // Whether calls are reserved first is fixed when a coordinator begins with a run.
+        let (cells, checks) = self.gather.standing(sweep).await?;
+        let mut runs = cells.iter().chain(&checks).flatten();
+        if sweep.caps.is_none() && runs.any(|now| now.state == "running") {
+            let id = &sweep.id;
+            return Err(Error::Precondition(format!(
+                "sweep `{id}` runs without a cap, and calls that are under way would not be held to a new \
+                 one; pause it first (`skillopt pause {id}`), then resume it with the cap"
+            )));
+        }
+        Ok(())
     }
 
     /// Changes a sweep; of two changes at once, one looks again.
@@ -243,6 +264,8 @@ impl Sweeps {
             (false, Wish::Pause) => {
                 return Ok(("paused".to_owned(), "paused by a person".to_owned()));
             }
+            // The cells have not been told yet.
+            (false, _) if sweep.untold => return Ok(word("running")),
             (false, _) => {}
         }
         let (cells, checks) = self.gather.standing(sweep).await?;

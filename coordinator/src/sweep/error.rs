@@ -11,7 +11,7 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
     /// There is no such sweep, or it is somebody else's.
-    #[error("there is no sweep `{0}`; `skillopt runs` lists what there is")]
+    #[error("there is no sweep `{0}`")]
     NotFound(String),
     /// Not in the state that things are in.
     #[error("{0}")]

@@ -138,7 +138,7 @@ impl Sweeps {
             )));
         }
         self.check_blobs(&sweep).await?;
-        self.check_prices(&sweep).await?;
+        self.check_prices(&sweep.cells, sweep.caps).await?;
         Ok(sweep)
     }
 
@@ -167,18 +167,18 @@ impl Sweeps {
     }
 
     /// A cap in dollars can only be kept if every price is known.
-    async fn check_prices(&self, sweep: &Sweep) -> Result<(), Error> {
-        if sweep.caps.micro_usd.is_none() {
+    pub(super) async fn check_prices(&self, cells: &[Cell], caps: Caps) -> Result<(), Error> {
+        if caps.micro_usd.is_none() {
             return Ok(());
         }
         let mut seen = BTreeSet::new();
-        for cell in sweep.cells.iter().filter(|cell| seen.insert(cell.bundle)) {
+        for cell in cells.iter().filter(|cell| seen.insert(cell.bundle)) {
             let prices = self.gather.inputs(cell.bundle).await?.prices;
             if let Some(at) = prices.iter().position(Option::is_none) {
                 let role = ["target", "optimizer"].get(at).copied().unwrap_or_default();
                 return Err(Error::Precondition(format!(
-                    "the sweep has a cap in dollars, but the price of the {role}'s model of `{}` is unknown; \
-                     tell the coordinator the price, or cap tokens or requests instead",
+                    "a cap in dollars cannot be kept: the price of the {role}'s model of `{}` is not known; name \
+                     it in the file of `budget.prices` and submit again, or cap tokens or requests instead",
                     cell.name
                 )));
             }

@@ -67,9 +67,27 @@ pub(super) fn purses(payer: &Payer) -> Vec<String> {
     named.map(|(kind, name)| format!("{kind}/{name}")).collect()
 }
 
+/// Says how a cap of a purse is raised.
+pub(super) fn raise(purse: &str, what: &str) -> String {
+    let flag = if what == "dollars" { "usd" } else { what };
+    match purse.split_once('/') {
+        Some(("sweep", id)) => {
+            format!("`skillopt resume {id} --{flag} N` goes on with a higher one")
+        }
+        _ => "raise it (`budget` in the configuration of a run), then resume".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cap_is_raised_where_it_was_set() {
+        let words = raise("sweep/07a4", "dollars");
+        assert!(words.contains("`skillopt resume 07a4 --usd N`"), "{words}");
+        assert!(raise("run/07a4", "tokens").contains("`budget`"));
+    }
 
     #[test]
     fn a_failed_call_counts_what_may_have_been_billed() {

@@ -191,12 +191,24 @@ impl Desk {
         let named = |run: &super::super::record::RunRecord| {
             (purse::run(&run.id), run.id.clone(), run.name.clone())
         };
+        let mut sweep = String::new();
         if !id.is_empty() {
-            let run = self.table.find(caller.limit(), id).await?.run;
-            return Ok(vec![named(&run)]);
+            match self.table.find(caller.limit(), id).await {
+                Ok(stored) => return Ok(vec![named(&stored.run)]),
+                // The runs of a sweep.
+                Err(error @ Error::NotFound(_)) => {
+                    let found = why::sweeps(self, caller, id, 2).await?;
+                    let [one] = found.as_slice() else {
+                        return Err(error);
+                    };
+                    sweep.clone_from(&one.id);
+                }
+                Err(error) => return Err(error),
+            }
         }
         let filter = Filter {
             tenant: caller.limit().map(str::to_owned),
+            sweep,
             ..Filter::default()
         };
         let page = self.table.list(&filter, "", ROWS_MAX).await?;

@@ -13,6 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::super::auth::Role;
 use super::super::error::Error;
 use super::{Desk, download, message};
+use crate::sweep::{error as sweep, folder};
 
 /// Blobs that are asked about in one call.
 const HASHES_MAX: usize = 20_000;
@@ -85,8 +86,24 @@ impl Content for Desk {
     ) -> Result<Response<Self::DownloadStream>, Status> {
         let caller = self.gate.admit(&request, Role::Viewer).await?;
         let asked = request.into_inner();
-        let run = self.table.find(caller.limit(), &asked.id).await?.run;
-        let files = download::files(self, &run, &asked).await?;
-        Ok(Response::new(Box::pin(files)))
+        match self.table.find(caller.limit(), &asked.id).await {
+            Ok(stored) => {
+                let files = download::files(self, &stored.run, &asked).await?;
+                Ok(Response::new(Box::pin(files)))
+            }
+            // A sweep has an id of its own.
+            Err(Error::NotFound(words)) => {
+                let sweep = match self.sweeps.get(&(&caller).into(), &asked.id).await {
+                    Err(sweep::Error::NotFound(_)) => return Err(Error::NotFound(words).into()),
+                    found => found?,
+                };
+                let (results, observed) = self.sweeps.results(&sweep).await?;
+                let files = folder::files(&results, &observed);
+                let files = files.map_err(|e| Error::Internal(e.to_string()))?;
+                let files = download::parts(files, &asked.only);
+                Ok(Response::new(Box::pin(futures_util::stream::iter(files))))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }

@@ -88,6 +88,38 @@ pub(super) async fn files(
     }))
 }
 
+/// Returns the messages for files that are in memory.
+pub(super) fn parts(
+    files: Vec<(&'static str, Vec<u8>)>,
+    only: &[String],
+) -> Vec<Result<DownloadResponse, Status>> {
+    let is_asked =
+        |name: &str| only.is_empty() || only.iter().any(|begin| name.starts_with(begin.as_str()));
+    let mut messages = Vec::new();
+    for (name, bytes) in files.into_iter().filter(|(name, _)| is_asked(name)) {
+        let bytes = Bytes::from(bytes);
+        let mut at = 0;
+        loop {
+            let end = bytes.len().min(at + CHUNK);
+            let last = end == bytes.len();
+            messages.push(Ok(DownloadResponse {
+                path: if at == 0 {
+                    name.to_owned()
+                } else {
+                    String::new()
+                },
+                chunk: bytes.slice(at..end).into(),
+                last,
+            }));
+            if last {
+                break;
+            }
+            at = end;
+        }
+    }
+    messages
+}
+
 fn io(error: &dyn std::fmt::Display) -> Error {
     Error::Unavailable(format!("the run folder cannot be read: {error}; ask again"))
 }

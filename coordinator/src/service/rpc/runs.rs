@@ -62,9 +62,13 @@ impl Runs for Desk {
     ) -> Result<Response<v1::ListRunsResponse>, Status> {
         let caller = self.gate.admit(&request, Role::Viewer).await?;
         let asked = request.into_inner();
+        let sweep = match asked.sweep.as_str() {
+            "" => String::new(),
+            id => self.sweeps.get(&(&caller).into(), id).await?.id,
+        };
         let filter = Filter {
             tenant: caller.limit().map(str::to_owned),
-            sweep: asked.sweep,
+            sweep,
             state: state(&asked.state)?,
         };
         let after = match asked.after.as_str() {

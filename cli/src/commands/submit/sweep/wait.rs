@@ -1,19 +1,17 @@
 //! Waits for a sweep: tells of each cell as it ends, then shows and writes the results.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use skillopt_coordinator::read_model::is_over;
-use skillopt_proto::v1::Sweep;
 use skillopt_runtime::Shutdown;
 
 use super::Order;
-use crate::commands::sweep_results::{self as results, Shown};
+use crate::commands::sweep_results as results;
+use crate::commands::sweep_watch::{exit, follow};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::process;
-use crate::remote::{self, Patience, Remote};
+use crate::remote::{Patience, Remote};
 
 /// Submits, follows the sweep to its end or to a pause, shows the results and writes them.
 ///
@@ -51,58 +49,6 @@ pub(super) fn wait(order: &Order<'_>, out: &Out) -> Result<Exit, Failure> {
         out.chat(format!("results: {}", dir.join("sweep.json").display()));
     }
     Ok(exit(&shown))
-}
-
-/// Follows the sweep until all cells have ended, or it is paused.
-async fn follow(remote: &Remote, id: &str, existed: bool, out: &Out) -> Result<(), Failure> {
-    let mut told = BTreeSet::new();
-    // The first picture of a paused sweep may be older than its going on.
-    let mut pictures = u32::from(!existed);
-    remote::watch_sweep(remote, id, |sweep| {
-        pictures += 1;
-        tell(&sweep, &mut told, out);
-        !(sweep.state == "paused" && pictures > 1)
-    })
-    .await
-}
-
-/// Tells of cells that have ended since.
-fn tell(sweep: &Sweep, told: &mut BTreeSet<String>, out: &Out) {
-    for cell in &sweep.cells {
-        let Some(run) = &cell.run else { continue };
-        if !is_over(&run.state) || !told.insert(format!("{} {}", cell.name, run.id)) {
-            continue;
-        }
-        if out.json {
-            out.object("cell_ended", results::cell_json(cell));
-        } else {
-            let cause = match run.cause.lines().next() {
-                Some(cause) if !cause.is_empty() => format!(": {cause}"),
-                _ => String::new(),
-            };
-            out.chat(format!(
-                "{:>4}/{}  {}  {}{cause}",
-                told.len(),
-                sweep.cells.len(),
-                cell.name,
-                run.state
-            ));
-        }
-    }
-}
-
-/// All cells came to their end: 0; some wait for a person: 4; some were cancelled: 6; else 1.
-fn exit(shown: &Shown) -> Exit {
-    let counts = &shown.results.counts;
-    if counts.finished == counts.cells {
-        Exit::Done
-    } else if counts.paused > 0 || shown.state == "paused" {
-        Exit::Paused
-    } else if counts.failed == 0 && counts.cancelled > 0 {
-        Exit::Cancelled
-    } else {
-        Exit::Unexpected
-    }
 }
 
 /// The person has gone; the sweep has not.

@@ -1,0 +1,344 @@
+//! Sweeps over real processes: Redis, coordinators, workers, and models behind HTTP that count their
+//! calls.
+
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use skillopt_tests::support::program::{Process, run};
+use skillopt_tests::support::wait::until;
+use skillopt_tests::support::{Cluster, Ended, Shape, Sim, World, folder};
+
+/// Replies that do not come in the order of the calls.
+const SPREAD: &[&str] = &["--latency", "uniform:0,15"];
+/// The cells of the sweep, in the order of its file.
+const CELLS: [(&str, &str, &str); 4] = [
+    ("large/searchqa/chat#1", "sim-large", "1"),
+    ("large/searchqa/chat#2", "sim-large", "2"),
+    ("small/searchqa/chat#1", "sim-small", "1"),
+    ("small/searchqa/chat#2", "sim-small", "2"),
+];
+/// Calls for one skill that is tried in another cell.
+const TRIAL: u64 = 12;
+
+/// A world with a sweep of four cells beside its configuration.
+fn world(sim: &Sim, more: &str) -> World {
+    let world = World::new();
+    let url = sim.url();
+    let text = format!(
+        "model:\n  openai_compatible_base_url: {url}\nsweep:\n  name: four\n  base: config.yaml\n  \
+         models:\n    - {{ name: large, model: {{ target: sim-large }} }}\n    \
+         - {{ name: small, model: {{ target: sim-small }} }}\n  benchmarks: [searchqa]\n  \
+         seeds: [1, 2]\n{more}"
+    );
+    world.write("sweep.yaml", text);
+    world
+}
+
+fn submission(world: &World, cluster: &Cluster, out: &str) -> Command {
+    let args = ["submit", "sweep.yaml", "--wait", "--cells", "--out", out];
+    world.ask(cluster, &args)
+}
+
+#[track_caller]
+fn swept(world: &World, cluster: &Cluster, out: &str) -> Ended {
+    is_well(run(&mut submission(world, cluster, out)), cluster)
+}
+
+#[track_caller]
+fn is_well(ended: Ended, cluster: &Cluster) -> Ended {
+    assert!(
+        ended.status.success(),
+        "{}\n{}\n{}",
+        ended.status,
+        ended.stderr,
+        cluster.said()
+    );
+    ended
+}
+
+/// Trains each cell by itself in this process's own store, which all of them share.
+fn local(world: &World, sim: &Sim) -> u64 {
+    for (cell, target, seed) in CELLS {
+        let set = [
+            "--store",
+            "shared",
+            "--set",
+            &format!("model.target={target}"),
+            &format!("train.seed={seed}"),
+        ];
+        world.trained(&format!("local/{cell}"), &sim.url(), &set);
+    }
+    let calls = sim.settled().ok();
+    sim.reset();
+    calls
+}
+
+fn id(world: &World, out: &str) -> String {
+    world.run_id(out)
+}
+
+/// Asks the cluster for JSON lines.
+#[track_caller]
+fn lines(world: &World, cluster: &Cluster, args: &[&str]) -> Vec<Value> {
+    let args = [args, &["--json"]].concat();
+    let said = run(&mut world.ask(cluster, &args)).code(0).stdout;
+    let lines = said.lines().map(serde_json::from_str);
+    lines.map(|line| line.expect("a JSON line")).collect()
+}
+
+fn same(left: &Path, right: &Path) {
+    folder::same(left, right);
+}
+
+#[test]
+fn a_sweep_is_its_cells_on_one_or_three_workers_and_pays_once() {
+    let sim = Sim::start(SPREAD);
+    let world = world(&sim, "  transfer: true\n");
+    let alone = local(&world, &sim);
+    let mut paid = Vec::new();
+    for workers in [1, 3] {
+        let cluster = Cluster::start(workers);
+        let out = format!("on-{workers}");
+        swept(&world, &cluster, &out);
+        for (cell, ..) in CELLS {
+            let cells = world.path(&format!("{out}/cells/{cell}"));
+            same(&world.path(&format!("local/{cell}")), &cells);
+        }
+        let calls = sim.settled().ok();
+        sim.reset();
+        paid.push(calls);
+        // Each cell asks for what the others did not, and each of four skills is tried once elsewhere,
+        // unless it is one that was tried there before.
+        let trials = calls.checked_sub(alone).expect("no cell lacks an answer");
+        assert!(
+            trials <= 4 * TRIAL && trials.is_multiple_of(TRIAL),
+            "{alone} calls for the cells, {calls} for the sweep"
+        );
+        let usage = lines(&world, &cluster, &["usage", "--by", "sweep"]);
+        assert_eq!(usage[0]["requests"], calls);
+        let shown = lines(&world, &cluster, &["runs", "--sweep", &id(&world, &out)]);
+        let trained = shown.iter().filter(|line| line["type"] == "run");
+        assert_eq!(trained.count(), CELLS.len());
+        // A later sweep asks for nothing.
+        let again = format!("again-on-{workers}");
+        swept(&world, &cluster, &again);
+        assert_ne!(id(&world, &out), id(&world, &again));
+        assert_eq!(sim.settled().ok(), 0, "all was answered before");
+        same(&world.path(&out), &world.path(&again));
+        // Somebody else fetches it.
+        let got = format!("exported-{workers}");
+        let args = ["export", &id(&world, &out), "--cells", "--out", &got];
+        run(&mut world.ask(&cluster, &args)).code(0);
+        same(&world.path(&out), &world.path(&got));
+    }
+    assert_eq!(paid[0], paid[1]);
+    same(&world.path("on-1"), &world.path("on-3"));
+}
+
+#[test]
+fn a_sweep_survives_the_death_of_its_parts() {
+    let sim = Sim::start(SPREAD);
+    let world = world(&sim, "  transfer: true\n");
+    swept(&world, &Cluster::start(2), "whole");
+    let calls = sim.settled().ok();
+    sim.reset();
+    sim.configure(serde_json::json!({ "latency": "uniform:20,80" }));
+    let slots = 6;
+    let mut cluster = Cluster::start_with(Shape {
+        coordinators: 2,
+        workers: 2,
+        slots: format!("chat={slots}"),
+        worker_args: ["--lease-seconds", "3"].map(str::to_owned).to_vec(),
+        ..Shape::default()
+    });
+    let mut waiting = Process::start(&mut submission(&world, &cluster, "out"));
+    for part in [1, 2] {
+        until("the sweep has come on", || {
+            assert!(waiting.status().is_none(), "{}", waiting.stderr());
+            sim.stats().ok() > calls * part / 3
+        });
+        cluster.workers.remove(0).kill();
+        let node = cluster.coordinators.remove(0);
+        let (port, url) = (node.port(), cluster.redis.url());
+        node.kill();
+        cluster.add_coordinator_at(&url, port);
+        cluster.add_worker();
+    }
+    is_well(waiting.wait(), &cluster);
+    same(&world.path("whole"), &world.path("out"));
+    let again = sim.settled().ok() - calls;
+    assert!(again <= 2 * slots, "{again} answers were given twice");
+}
+
+#[test]
+fn a_failed_cell_says_why_and_is_run_again_alone() {
+    let sim = Sim::start(SPREAD);
+    let world = world(&sim, "");
+    swept(&world, &Cluster::start(2), "whole");
+    let plan = run(&mut world.ask(
+        &Cluster::start(0),
+        &["submit", "sweep.yaml", "--dry-run", "--json"],
+    ));
+    let plan: Value = serde_json::from_str(plan.code(0).stdout.trim()).expect("JSON");
+    let bundle = plan["cells"][3]["bundle"]
+        .as_str()
+        .expect("a hash")
+        .to_owned();
+    sim.reset();
+    // One run at a time: the last cell has to wait, and loses its inputs meanwhile.
+    let cluster = Cluster::start_with(Shape {
+        coordinator_args: ["--runs-max", "1"].map(str::to_owned).to_vec(),
+        workers: 0,
+        ..Shape::default()
+    });
+    let mut cluster = cluster;
+    let mut waiting = Process::start(&mut submission(&world, &cluster, "out"));
+    until("all cells were submitted", || {
+        assert!(waiting.status().is_none(), "{}", waiting.stderr());
+        waiting.stderr().contains("was submitted")
+            && lines(&world, &cluster, &["runs", "--sweep", &id(&world, "out")]).len() == 4
+    });
+    let key = format!("skillopt:b:{bundle}");
+    assert_eq!(
+        cluster.redis.ask(&format!("DEL {key}")).expect("Redis"),
+        ":1"
+    );
+    cluster.add_worker();
+    let ended = waiting.wait().code(1);
+    let failed = CELLS[3].0;
+    ended.says(&[&format!("{failed}  failed: "), "skillopt retry"]);
+    let cell = world.json("out/sweep.json")["cells"][3].clone();
+    assert_eq!(cell["state"], "failed");
+    let cause = cell["cause"].as_str().unwrap_or_default();
+    assert!(cause.contains("blob"), "{cause}");
+    let calls = sim.settled().ok();
+    // Its inputs are uploaded once more, and it alone is run.
+    let sweep = id(&world, "out");
+    run(&mut submission(&world, &cluster, "out")).code(1);
+    assert_eq!(id(&world, "out"), sweep);
+    run(&mut world.ask(&cluster, &["retry", &sweep])).code(0);
+    swept(&world, &cluster, "out");
+    assert!(sim.settled().ok() > calls);
+    let timings = world.json("out/timings.json");
+    let retries = timings["cells"].as_array().expect("cells").iter();
+    let retries: Vec<_> = retries.map(|cell| cell["retries"].clone()).collect();
+    assert_eq!(retries, [0, 0, 0, 1]);
+    same(&world.path("whole"), &world.path("out"));
+}
+
+#[test]
+fn a_small_run_in_the_middle_of_a_sweep_ends_long_before_it() {
+    let sim = Sim::start(&["--latency", "fixed:40"]);
+    let world = world(&sim, "");
+    world.write("skill.md", "# Skill\n\nAnswer in few words.\n");
+    let cluster = Cluster::start_with(Shape {
+        slots: "chat=4".to_owned(),
+        ..Shape::default()
+    });
+    let waiting = Process::start(&mut submission(&world, &cluster, "out"));
+    until("the sweep is at work", || sim.stats().ok() > 40);
+    let before = sim.stats().ok();
+    let url = format!("model.openai_compatible_base_url={}", sim.url());
+    let args = [
+        "submit",
+        "eval",
+        "config.yaml",
+        "--skill",
+        "skill.md",
+        "--split",
+        "test",
+        "--out",
+        "small",
+        "--wait",
+        "--set",
+        &url,
+    ];
+    run(&mut world.ask(&cluster, &args)).code(0);
+    let meanwhile = sim.stats().ok() - before;
+    is_well(waiting.wait(), &cluster);
+    let all = sim.settled().ok();
+    // Twelve calls of its own among five runs that share the worker fairly.
+    assert!(
+        meanwhile <= 5 * 12 + 40,
+        "the small run ended after {meanwhile} of {all} calls"
+    );
+    assert!(
+        before + meanwhile < all / 2,
+        "{before} + {meanwhile} of {all}"
+    );
+}
+
+#[test]
+fn a_cap_of_a_sweep_holds_and_is_raised() {
+    let sim = Sim::start(SPREAD);
+    let world = world(&sim, "  caps: { requests: 300 }\n");
+    let cluster = Cluster::start_with(Shape {
+        workers: 3,
+        ..Shape::default()
+    });
+    let ended = run(&mut submission(&world, &cluster, "out")).code(4);
+    let sweep = id(&world, "out");
+    assert!(
+        ended
+            .stdout
+            .contains(&format!("`skillopt resume {sweep} --requests N`")),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(
+        sim.settled().number("calls"),
+        300,
+        "not one more, not one less"
+    );
+    let usage = &lines(&world, &cluster, &["usage", &sweep, "--by", "sweep"])[0];
+    assert_eq!(
+        (&usage["requests"], &usage["reserved_requests"]),
+        (&300.into(), &0.into())
+    );
+    let dollars = run(&mut world.ask(&cluster, &["resume", &sweep, "--usd", "5"])).code(2);
+    dollars.says(&["the price of the target's model", "budget.prices"]);
+    let more = run(&mut world.ask(&cluster, &["resume", &sweep, "--requests", "100000"])).code(0);
+    assert!(more.stdout.contains("running"), "{}", more.stdout);
+    let watched = run(&mut world.ask(&cluster, &["watch", &sweep])).code(0);
+    assert!(
+        watched.stdout.contains("of 4 finished cells"),
+        "{}",
+        watched.stdout
+    );
+}
+
+#[test]
+fn a_cap_for_a_sweep_that_runs_without_one_is_refused_until_it_is_paused() {
+    let sim = Sim::start(&["--latency", "fixed:60"]);
+    let world = world(&sim, "");
+    let cluster = Cluster::start(1);
+    let mut waiting = Process::start(&mut submission(&world, &cluster, "out"));
+    until("the sweep is at work", || sim.stats().ok() > 10);
+    let sweep = id(&world, "out");
+    let refused = run(&mut world.ask(&cluster, &["resume", &sweep, "--requests", "50"])).code(2);
+    refused.says(&["pause it first", &format!("skillopt pause {sweep}")]);
+    run(&mut world.ask(&cluster, &["pause", &sweep])).code(0);
+    until("it is paused", || waiting.status().is_some());
+    until("its cells rest", || {
+        let runs = lines(&world, &cluster, &["runs", "--sweep", &sweep]);
+        runs.iter().all(|line| {
+            line["state"]
+                .as_str()
+                .is_some_and(|s| s.starts_with("paused"))
+        })
+    });
+    let used = sim.settled().number("calls");
+    let cap = (used + 20).to_string();
+    run(&mut world.ask(&cluster, &["resume", &sweep, "--requests", &cap])).code(0);
+    let watched = run(&mut world.ask(&cluster, &["watch", &sweep])).code(4);
+    assert!(
+        watched.stdout.contains("the cap of requests"),
+        "{}",
+        watched.stdout
+    );
+    assert_eq!(sim.settled().number("calls"), used + 20);
+    waiting.signal(Signal::SIGKILL);
+    run(&mut world.ask(&cluster, &["cancel", &sweep])).code(0);
+}
