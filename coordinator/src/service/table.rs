@@ -334,10 +334,6 @@ impl Table {
                     let fits = wish == Wish::Cancel && run.state == State::Cancelled;
                     return if fits { Ok(()) } else { Err(ended(run)) };
                 }
-                // Whether calls are reserved first is fixed when a coordinator begins with it.
-                if caps.is_some() && is_held && run.caps.is_none() && run.state == State::Running {
-                    return Err(uncapped(run));
-                }
                 run.wish = wish;
                 if let Some(caps) = caps {
                     run.caps = caps;
@@ -468,14 +464,6 @@ pub enum HeldError {
     /// Something else.
     #[error(transparent)]
     Other(#[from] Error),
-}
-
-fn uncapped(run: &RunRecord) -> Error {
-    let id = &run.id;
-    Error::Precondition(format!(
-        "run `{id}` runs without a cap, and calls that are under way would not be held to a new one; \
-         pause it first (`skillopt pause {id}`), then resume it with the cap"
-    ))
 }
 
 fn ended(run: &RunRecord) -> Error {
