@@ -30,6 +30,7 @@ const TICK: Duration = Duration::from_millis(40);
 const DEPTH_MAX: usize = 4;
 
 /// Where the rows come from.
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Source {
     Local(PathBuf),
     Cluster {
