@@ -6,7 +6,7 @@ const TERMS: u32 = 400;
 const FAR: f64 = 8.0;
 
 /// Returns how many standard errors an interval is wide on each side that leaves out `alpha` in
-/// all, e.g. 1.96 for 0.05. At most [`FAR`].
+/// all, e.g. 1.96 for 0.05. At most `FAR`.
 #[must_use]
 pub fn half_width(alpha: f64) -> f64 {
     let wanted = 1.0 - alpha / 2.0;
