@@ -123,10 +123,12 @@ fn whoever_waits_is_told_of_a_cancel_and_a_pause() {
         ("pause", 4, "was paused by hand"),
         ("cancel", 6, "was cancelled"),
     ] {
-        let waiting = Process::start(&mut world.submit(&cluster, "there", &sim.url(), &[]));
+        // A run each: one that was paused would only go on.
+        let out = format!("told-to-{what}");
+        let waiting = Process::start(&mut world.submit(&cluster, &out, &sim.url(), &[]));
         let calls = sim.stats().number("calls");
         until("it runs", || sim.stats().number("calls") > calls + 5);
-        let id = world.run_id("there");
+        let id = world.run_id(&out);
         ask(&world, &cluster, &format!("{what} {id}")).code(0);
         waiting.wait().code(code).says(&[words]);
     }
