@@ -173,62 +173,6 @@ fn a_sweep_survives_the_death_of_its_parts() {
 }
 
 #[test]
-fn a_failed_cell_says_why_and_is_run_again_alone() {
-    let sim = Sim::start(SPREAD);
-    let world = world(&sim, "");
-    swept(&world, &Cluster::start(2), "whole");
-    let plan = run(&mut world.ask(
-        &Cluster::start(0),
-        &["submit", "sweep.yaml", "--dry-run", "--json"],
-    ));
-    let plan: Value = serde_json::from_str(plan.code(0).stdout.trim()).expect("JSON");
-    let bundle = plan["cells"][3]["bundle"]
-        .as_str()
-        .expect("a hash")
-        .to_owned();
-    sim.reset();
-    // One run at a time: the last cell has to wait, and loses its inputs meanwhile.
-    let cluster = Cluster::start_with(Shape {
-        coordinator_args: ["--runs-max", "1"].map(str::to_owned).to_vec(),
-        workers: 0,
-        ..Shape::default()
-    });
-    let mut cluster = cluster;
-    let mut waiting = Process::start(&mut submission(&world, &cluster, "out"));
-    until("all cells were submitted", || {
-        assert!(waiting.status().is_none(), "{}", waiting.stderr());
-        waiting.stderr().contains("was submitted")
-            && lines(&world, &cluster, &["runs", "--sweep", &id(&world, "out")]).len() == 4
-    });
-    let key = format!("skillopt:b:{bundle}");
-    assert_eq!(
-        cluster.redis.ask(&format!("DEL {key}")).expect("Redis"),
-        ":1"
-    );
-    cluster.add_worker();
-    let ended = waiting.wait().code(1);
-    let failed = CELLS[3].0;
-    ended.says(&[&format!("{failed}  failed: "), "skillopt retry"]);
-    let cell = world.json("out/sweep.json")["cells"][3].clone();
-    assert_eq!(cell["state"], "failed");
-    let cause = cell["cause"].as_str().unwrap_or_default();
-    assert!(cause.contains("blob"), "{cause}");
-    let calls = sim.settled().ok();
-    // Its inputs are uploaded once more, and it alone is run.
-    let sweep = id(&world, "out");
-    run(&mut submission(&world, &cluster, "out")).code(1);
-    assert_eq!(id(&world, "out"), sweep);
-    run(&mut world.ask(&cluster, &["retry", &sweep])).code(0);
-    swept(&world, &cluster, "out");
-    assert!(sim.settled().ok() > calls);
-    let timings = world.json("out/timings.json");
-    let retries = timings["cells"].as_array().expect("cells").iter();
-    let retries: Vec<_> = retries.map(|cell| cell["retries"].clone()).collect();
-    assert_eq!(retries, [0, 0, 0, 1]);
-    same(&world.path("whole"), &world.path("out"));
-}
-
-#[test]
 fn a_small_run_in_the_middle_of_a_sweep_ends_long_before_it() {
     let sim = Sim::start(&["--latency", "fixed:40"]);
     let world = world(&sim, "");
