@@ -51,13 +51,16 @@ impl World {
         ended
     }
 
-    /// Returns the id of the run that was submitted for a folder.
+    /// Returns the id of the run that was submitted for a folder, as soon as there is one: whoever
+    /// submits in the background may not have come so far.
     ///
     /// # Panics
     /// None was.
     #[must_use]
     pub fn run_id(&self, out: &str) -> String {
-        let marker = self.json(&format!("{out}/.skillopt/cluster.json"));
+        let marker = format!("{out}/.skillopt/cluster.json");
+        until("a run is submitted", || self.path(&marker).is_file());
+        let marker = self.json(&marker);
         let id = marker["run"].as_str().unwrap_or_default().to_owned();
         assert!(!id.is_empty(), "`{out}` was not submitted: {marker}");
         id
