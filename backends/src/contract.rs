@@ -1,19 +1,29 @@
-//! What a chat backend is: one exchange, no retries, errors that know what to do about themselves.
+//! What a chat backend is: one exchange, no retries.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use skillopt_core::job::{Schema, Usage};
 
+use crate::error::CallError;
+
 /// Who speaks a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Instructions.
     System,
+    /// Instructions in the midst of a conversation; where a provider has no such role, the user's.
+    Developer,
     /// The task.
     User,
     /// An earlier answer.
     Assistant,
+    /// What a tool that the assistant called gave back.
+    Tool,
 }
 
 impl Role {
@@ -22,19 +32,168 @@ impl Role {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
+            Self::Developer => "developer",
             Self::User => "user",
             Self::Assistant => "assistant",
+            Self::Tool => "tool",
         }
     }
 }
 
 /// One message of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// The text.
-    pub content: String,
+    /// What is said.
+    pub content: Content,
+    /// Tools that an assistant called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that a tool's message answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+}
+
+impl Message {
+    /// Makes a message of text.
+    #[must_use]
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: Content::Text(text.into()),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+        }
+    }
+
+    /// Makes a tool's answer to the call `id`.
+    #[must_use]
+    pub fn tool(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            tool_call_id: Some(id.into()),
+            ..Self::text(Role::Tool, text)
+        }
+    }
+
+    /// Returns whether there is nothing but one text.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        matches!(self.content, Content::Text(_))
+            && self.tool_calls.is_empty()
+            && self.tool_call_id.is_none()
+    }
+}
+
+/// What a message says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Content {
+    /// One text.
+    Text(String),
+    /// Texts and images, in order.
+    Parts(Vec<Part>),
+}
+
+impl Content {
+    /// Returns the texts alone, joined by a newline.
+    #[must_use]
+    pub fn as_text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Parts(parts) => {
+                let texts = parts.iter().filter_map(|part| match part {
+                    Part::Text(text) => Some(text.as_str()),
+                    Part::Image(_) => None,
+                });
+                Cow::Owned(texts.collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+
+    /// Returns the images.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        let parts = match self {
+            Self::Text(_) => &[][..],
+            Self::Parts(parts) => parts,
+        };
+        parts.iter().filter_map(|part| match part {
+            Part::Image(image) => Some(image),
+            Part::Text(_) => None,
+        })
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+/// A part of what a message says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// A text.
+    Text(String),
+    /// An image.
+    Image(Image),
+}
+
+/// An image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// `data:image/png;base64,…`, or an `https` address that the provider fetches.
+    pub url: String,
+    /// How closely it is looked at (`low`, `high`, `auto`), where a provider lets one say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Names the call, for its answer.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments as JSON text, as the model wrote them: not always valid.
+    pub arguments: String,
+}
+
+/// A tool that the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tool {
+    /// A function of ours.
+    Function {
+        /// Its name.
+        name: String,
+        /// What it does; may be empty.
+        description: String,
+        /// JSON schema of its arguments.
+        parameters: Value,
+    },
+    /// A tool of the provider's own, as it is written on the wire.
+    Provided(Value),
+}
+
+/// Whether the model must call a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// It decides.
+    Auto,
+    /// It may not.
+    None,
+    /// It must call one.
+    Required,
+    /// It must call this one.
+    Function(String),
 }
 
 /// One exchange to make.
@@ -44,6 +203,10 @@ pub struct ChatRequest {
     pub model: String,
     /// The conversation so far.
     pub messages: Vec<Message>,
+    /// Tools that the model may call.
+    pub tools: Vec<Tool>,
+    /// Whether it must; counts only with tools. `None` leaves it to the provider.
+    pub tool_choice: Option<ToolChoice>,
     /// Upper limit of the answer, in tokens.
     pub max_tokens: u32,
     /// Sampling temperature; `None` leaves it to the provider.
@@ -58,6 +221,30 @@ pub struct ChatRequest {
     pub stage: String,
 }
 
+impl ChatRequest {
+    /// Makes a request with nothing but a conversation; what else is wanted is set afterwards.
+    #[must_use]
+    pub fn new(
+        model: impl Into<String>,
+        messages: Vec<Message>,
+        max_tokens: u32,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            model: model.into(),
+            messages,
+            tools: Vec::new(),
+            tool_choice: None,
+            max_tokens,
+            temperature: None,
+            reasoning_effort: None,
+            schema: None,
+            timeout,
+            stage: String::new(),
+        }
+    }
+}
+
 /// Why the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
@@ -65,6 +252,8 @@ pub enum Finish {
     Stop,
     /// The token limit cut it.
     Length,
+    /// It waits for tools.
+    ToolCalls,
     /// Another or no reason was given.
     Other,
 }
@@ -74,139 +263,23 @@ pub enum Finish {
 pub struct ChatReply {
     /// The text; may be empty.
     pub text: String,
+    /// The tools it calls, in order.
+    pub tool_calls: Vec<ToolCall>,
     /// Why it ended.
     pub finish: Finish,
     /// Tokens of this exchange (`calls` is 1).
     pub usage: Usage,
 }
 
-/// What the caller should do about a failed exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disposition {
-    /// Try again, not before this time if the provider named one.
-    Retry(Option<Duration>),
-    /// This very request can never succeed; other requests may.
-    GiveUp,
-    /// No request can succeed until a person changes something: pause the run.
-    StopRun,
-}
-
-/// Why an exchange gave no answer. `endpoint` never holds a credential.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
-    /// HTTP 429, or the like.
-    #[error("`{endpoint}` asked us to slow down (HTTP 429)")]
-    Throttled {
-        /// Where it happened.
-        endpoint: String,
-        /// The provider's Retry-After.
-        retry_after: Option<Duration>,
-    },
-    /// HTTP 401 or 403.
-    #[error("`{endpoint}` rejected the credentials (HTTP {status}): {detail}")]
-    Unauthorized {
-        /// Where it happened.
-        endpoint: String,
-        /// 401 or 403.
-        status: u16,
-        /// Start of the provider's message, redacted.
-        detail: String,
-    },
-    /// The server answered with an error that may pass (408, 409, 425, 5xx).
-    #[error("`{endpoint}` answered HTTP {status}: {detail}")]
-    Server {
-        /// Where it happened.
-        endpoint: String,
-        /// The status.
-        status: u16,
-        /// The provider's Retry-After.
-        retry_after: Option<Duration>,
-        /// Start of the provider's message, redacted.
-        detail: String,
-    },
-    /// This very prompt was refused, for it is too long: it can never succeed, others may.
-    #[error("`{endpoint}` refused the request (HTTP {status}): {detail}")]
-    Rejected {
-        /// Where it happened.
-        endpoint: String,
-        /// The status.
-        status: u16,
-        /// Start of the provider's message, redacted.
-        detail: String,
-    },
-    /// Wrong address, model or parameter (400, 404, 405, 422, a redirect): nothing can succeed
-    /// until the configuration changes.
-    #[error("`{endpoint}` does not offer this (HTTP {status}): {detail}")]
-    Misconfigured {
-        /// Where it happened.
-        endpoint: String,
-        /// The status, 0 if it never came to a request.
-        status: u16,
-        /// What is wrong.
-        detail: String,
-    },
-    /// No connection, or it broke.
-    #[error("no connection to `{endpoint}`: {detail}")]
-    Connection {
-        /// Where it happened.
-        endpoint: String,
-        /// The cause.
-        detail: String,
-    },
-    /// The exchange took longer than its limit.
-    #[error("`{endpoint}` did not answer within {limit:?}")]
-    Timeout {
-        /// Where it happened.
-        endpoint: String,
-        /// The limit that fired.
-        limit: Duration,
-    },
-    /// HTTP 200 with a body that is not a chat completion.
-    #[error("`{endpoint}` answered something that is not a chat completion: {detail}")]
-    Malformed {
-        /// Where it happened.
-        endpoint: String,
-        /// What was wrong.
-        detail: String,
-    },
-    /// The provider withheld the answer (content filter, refusal).
-    #[error("`{endpoint}` withheld the answer: {detail}")]
-    Filtered {
-        /// Where it happened.
-        endpoint: String,
-        /// The reason given.
-        detail: String,
-    },
-}
-
-impl CallError {
-    /// Returns whether the request may have reached a model: then it may be billed.
+impl ChatReply {
+    /// Makes a finished answer of text.
     #[must_use]
-    pub fn may_be_billed(&self) -> bool {
-        match self {
-            // The HTTP client's words for a connection that never came about.
-            Self::Connection { detail, .. } => !detail.contains("client error (Connect)"),
-            Self::Timeout { .. } | Self::Malformed { .. } | Self::Filtered { .. } => true,
-            Self::Throttled { .. }
-            | Self::Unauthorized { .. }
-            | Self::Server { .. }
-            | Self::Rejected { .. }
-            | Self::Misconfigured { .. } => false,
-        }
-    }
-
-    /// Returns what to do about it.
-    #[must_use]
-    pub fn disposition(&self) -> Disposition {
-        match self {
-            Self::Throttled { retry_after, .. } | Self::Server { retry_after, .. } => {
-                Disposition::Retry(*retry_after)
-            }
-            Self::Connection { .. } | Self::Timeout { .. } | Self::Malformed { .. } => {
-                Disposition::Retry(None)
-            }
-            Self::Rejected { .. } | Self::Filtered { .. } => Disposition::GiveUp,
-            Self::Unauthorized { .. } | Self::Misconfigured { .. } => Disposition::StopRun,
+    pub fn text(text: impl Into<String>, usage: Usage) -> Self {
+        Self {
+            text: text.into(),
+            tool_calls: Vec::new(),
+            finish: Finish::Stop,
+            usage,
         }
     }
 }

@@ -3,18 +3,18 @@
 //! A redirect is never followed, so a credential cannot reach another host. Connections are pooled
 //! per address without a limit of our own: the slots of the worker bound them.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::contract::CallError;
+use crate::error::CallError;
 
 /// The largest answer that is read, in bytes.
 pub(crate) const ANSWER_MAX: usize = 32 << 20;
@@ -32,45 +32,92 @@ pub(crate) struct Answer {
 /// Connections that are kept open.
 type Pool<C> = Client<C, Full<Bytes>>;
 
-/// A client for plain and TLS addresses.
-pub(crate) struct Http {
+/// One exchange to make.
+pub(crate) struct Call<'a> {
+    pub(crate) method: Method,
+    pub(crate) uri: &'a Uri,
+    /// The address for messages, without credentials.
+    pub(crate) endpoint: &'a str,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// Limit of the whole exchange.
+    pub(crate) limit: Duration,
+}
+
+/// Returns the headers of a JSON exchange.
+pub(crate) fn json_headers() -> HeaderMap {
+    let json = HeaderValue::from_static("application/json");
+    let mut headers = HeaderMap::with_capacity(6);
+    headers.insert(http::header::CONTENT_TYPE, json.clone());
+    headers.insert(http::header::ACCEPT, json);
+    headers
+}
+
+/// Writes a body.
+pub(crate) fn json_body(body: &impl serde::Serialize, endpoint: &str) -> Result<Bytes, CallError> {
+    let bytes = serde_json::to_vec(body).map_err(|e| CallError::Rejected {
+        endpoint: endpoint.to_owned(),
+        status: 0,
+        detail: e.to_string(),
+    })?;
+    Ok(bytes.into())
+}
+
+/// Returns the header that carries a bearer token.
+///
+/// # Errors
+/// The token has characters that a header cannot carry.
+pub(crate) fn bearer(token: &str, endpoint: &str) -> Result<HeaderValue, CallError> {
+    secret_header(&format!("Bearer {token}"), endpoint)
+}
+
+/// Returns a header with a credential, which is never printed.
+///
+/// # Errors
+/// The credential has characters that a header cannot carry.
+pub(crate) fn secret_header(value: &str, endpoint: &str) -> Result<HeaderValue, CallError> {
+    let mut header = HeaderValue::from_str(value).map_err(|_| CallError::Misconfigured {
+        endpoint: endpoint.to_owned(),
+        status: 0,
+        detail: "the API key has characters that a header cannot carry; does it end in a line \
+            break?"
+            .to_owned(),
+    })?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+/// A client for plain and TLS addresses; all clients of models share one, and so its connections.
+pub struct Http {
     plain: Pool<HttpConnector>,
     /// Built at the first `https` call: a plain address then needs no root certificates.
     tls: OnceLock<Result<Pool<HttpsConnector<HttpConnector>>, String>>,
 }
 
 impl Http {
-    pub(crate) fn new() -> Self {
-        Self {
+    /// Makes a client; opens no connection.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
             plain: builder().build(connector()),
             tls: OnceLock::new(),
-        }
+        })
     }
 
-    /// Sends `body` and reads the whole answer within `limit`. `endpoint` is the address for
-    /// messages, without credentials.
-    pub(crate) async fn post(
-        &self,
-        uri: &Uri,
-        endpoint: &str,
-        authorization: Option<&header::HeaderValue>,
-        body: Vec<u8>,
-        limit: Duration,
-    ) -> Result<Answer, CallError> {
-        let mut request = Request::post(uri.clone())
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json");
-        if let Some(value) = authorization {
-            request = request.header(header::AUTHORIZATION, value);
-        }
-        let request =
-            request
-                .body(Full::new(Bytes::from(body)))
-                .map_err(|e| CallError::Misconfigured {
-                    endpoint: endpoint.to_owned(),
-                    status: 0,
-                    detail: e.to_string(),
-                })?;
+    /// Sends a body and reads the whole answer, whatever its status.
+    pub(crate) async fn send(&self, call: Call<'_>) -> Result<Answer, CallError> {
+        let Call {
+            method,
+            uri,
+            endpoint,
+            headers,
+            body,
+            limit,
+        } = call;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = headers;
         match tokio::time::timeout(limit, self.exchange(request, endpoint)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Timeout {

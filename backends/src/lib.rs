@@ -1,11 +1,32 @@
 //! Chat models behind one contract, a file each; retries and usage are the callers' business.
 //!
-//! Must not know queues, benchmarks or runs. Start at [`contract`].
+//! Must not know queues, benchmarks or runs. Start at [`contract`] for what a backend does, at
+//! [`declare`] for what it says of itself, at [`registry`] for the list.
 
+mod address;
+mod agents;
+mod claude_chat;
+mod codex_exec;
 pub mod contract;
-mod http;
-pub mod openai_compatible;
+mod copilot_chat;
+pub mod declare;
+mod dialect;
+pub mod error;
+mod failure;
+mod gemini_chat;
+pub mod http;
+mod minimax_chat;
+mod openai_chat;
+mod openai_compatible;
+pub mod outcome;
+mod qwen_chat;
+pub mod registry;
+mod simulated;
 
 pub use contract::{
-    CallError, ChatModel, ChatReply, ChatRequest, Disposition, Finish, Message, Role,
+    ChatModel, ChatReply, ChatRequest, Content, Finish, Image, Message, Part, Role, Tool, ToolCall,
+    ToolChoice,
 };
+pub use error::{CallError, Disposition};
+pub use http::Http;
+pub use outcome::Outcome;

@@ -134,11 +134,12 @@ pub(crate) fn check_backends(config: &RunConfig, roles: &[Role]) -> Result<(), F
         Role::Optimizer => ("optimizer_backend", &config.optimizer_backend),
         Role::Target => ("target_backend", &config.target_backend),
     };
+    let available = models::available();
     let problems: Vec<Problem> = roles
         .iter()
         .filter_map(|role| {
             let (key, backend) = chosen(role);
-            if models::AVAILABLE.contains(&backend.as_str()) {
+            if available.contains(&backend.as_str()) {
                 return None;
             }
             let origin = match config.origin(key) {
@@ -151,9 +152,9 @@ pub(crate) fn check_backends(config: &RunConfig, roles: &[Role]) -> Result<(), F
                 "cannot be called by this release",
             );
             problem.value = Some(format!("{backend:?}"));
-            problem.allowed = Some(format!("one of `{}`", models::AVAILABLE.join("`, `")));
+            problem.allowed = Some(format!("one of `{}`", available.join("`, `")));
             problem.nearest =
-                suggest::nearest(backend, models::AVAILABLE.iter().copied()).map(str::to_owned);
+                suggest::nearest(backend, available.iter().copied()).map(str::to_owned);
             Some(problem)
         })
         .collect();

@@ -6,9 +6,9 @@ mod endpoint;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use skillopt_backends::openai_compatible::{OpenAiCompatible, Settings};
-use skillopt_backends::{CallError, ChatModel};
-use skillopt_config::{Role, RunConfig};
+use skillopt_backends::declare::{Local, Options};
+use skillopt_backends::{CallError, ChatModel, Http, registry};
+use skillopt_config::{BackendSettings, Role, RunConfig};
 use skillopt_core::job::Profile;
 use skillopt_sim::{Simulated, SimulatedModel};
 use skillopt_worker::ModelFactory;
@@ -16,32 +16,47 @@ use skillopt_worker::ModelFactory;
 pub(crate) use cluster::cluster_factory;
 pub(crate) use endpoint::Pattern;
 
-/// Backends that can be called; the others are known by name only.
-pub(crate) const AVAILABLE: &[&str] = &["openai_compatible", "simulated"];
+/// Returns the backends that can be called; the others are known by name only.
+pub(crate) fn available() -> Vec<&'static str> {
+    registry::callable().chain(["simulated"]).collect()
+}
 
 /// Makes clients with the credentials of `config`, which never leave this process.
 pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
     let backends = config.backends.clone();
     let simulations = Simulations::default();
-    Arc::new(move |profile: &Profile| match profile.backend.as_str() {
-        "openai_compatible" => {
-            let role = if profile.role == "optimizer" {
-                Role::Optimizer
-            } else {
-                Role::Target
-            };
-            let server = backends.openai_compatible(role);
-            let client = OpenAiCompatible::new(&Settings {
-                base_url: server.base_url,
-                api_key: Some(server.api_key.expose().to_owned()),
-                temperature: server.temperature,
-                max_tokens: server.max_tokens,
-            })?;
-            Ok(Arc::new(client))
+    let http = Http::new();
+    Arc::new(move |profile: &Profile| {
+        if profile.backend == "simulated" {
+            return Ok(simulations.model(profile)?);
         }
-        "simulated" => Ok(simulations.model(profile)?),
-        _ => Err(unknown(profile).into()),
+        Ok(connect(profile, &backends, role_of(profile), &http)?)
     })
+}
+
+/// Returns the role that a profile is for.
+fn role_of(profile: &Profile) -> Role {
+    match profile.role.as_str() {
+        "optimizer" => Role::Optimizer,
+        _ => Role::Target,
+    }
+}
+
+/// Makes a client with the settings and credentials that `settings` have for `role`.
+fn connect(
+    profile: &Profile,
+    settings: &BackendSettings,
+    role: Role,
+    http: &Arc<Http>,
+) -> Result<Arc<dyn ChatModel>, CallError> {
+    let option = |key: &str| settings.get(role, key).cloned();
+    let local = Local {
+        options: Options(&option),
+        secret: &|key| settings.secret(role, key).cloned(),
+        env: &|name| std::env::var(name).ok(),
+        http,
+    };
+    registry::connect(profile, &local)
 }
 
 /// Most simulated models that are kept; without one, its statistics begin anew.
@@ -82,14 +97,6 @@ pub(crate) fn simulated_settings(
         .map(|(name, value)| (name.replace('_', "-"), value.clone()))
         .collect();
     skillopt_sim::Settings::default().with_json(&spelled.into())
-}
-
-fn unknown(profile: &Profile) -> CallError {
-    let (backend, available) = (&profile.backend, AVAILABLE.join(", "));
-    unusable(
-        profile,
-        format!("backend `{backend}` cannot be called by this release; available: {available}"),
-    )
 }
 
 fn unusable(profile: &Profile, detail: String) -> CallError {

@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use skillopt_backends::declare::Options;
+use skillopt_backends::registry;
+use skillopt_core::job::Profile;
 
 use crate::address;
 use crate::backend_keys::BackendKey;
@@ -12,8 +15,8 @@ use crate::key::Kind;
 use crate::node::{Data, Mapping, Node, Origin};
 use crate::problem::{Errors, Problem};
 use crate::roles::Role;
-use crate::secret::{REDACTED, Secret};
 use crate::setting::{check, number, scalar_text};
+use skillopt_core::secret::{REDACTED, Secret};
 
 /// Looks a variable of the environment up.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -36,21 +39,6 @@ pub(crate) struct SettingsWire {
     secrets_from_env: BTreeSet<String>,
 }
 
-/// Where and how one role reaches an OpenAI-compatible server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpenAiCompatible {
-    /// Address without `/chat/completions`.
-    pub base_url: String,
-    /// Key; empty if none was given.
-    pub api_key: Secret,
-    /// Sampling temperature; `None` leaves it to the provider.
-    pub temperature: Option<f64>,
-    /// Upper limit of tokens per answer.
-    pub max_tokens: u32,
-    /// Seconds for one exchange.
-    pub timeout_seconds: f64,
-}
-
 impl BackendSettings {
     /// Takes the backend keys out of the flat mapping and the environment.
     pub(crate) fn read(
@@ -60,7 +48,7 @@ impl BackendSettings {
         origins: &mut BTreeMap<String, Origin>,
     ) -> Self {
         let mut settings = Self::default();
-        for key in crate::backend_keys::BACKEND_KEYS {
+        for key in crate::backend_keys::backend_keys() {
             for name in key.names() {
                 if let Some(node) = known.get(&name).filter(|node| !node.is_blank()) {
                     origins.insert(name.clone(), node.origin.clone());
@@ -162,29 +150,44 @@ impl BackendSettings {
             .find_map(|values| values.get(&own).or_else(|| values.get(base)))
     }
 
-    /// Returns the settings of an OpenAI-compatible server for `role`.
+    /// Returns the limit of one exchange with the backend of a role, in seconds; `None` if the
+    /// backend knows of none.
     #[must_use]
-    pub fn openai_compatible(&self, role: Role) -> OpenAiCompatible {
-        let get = |what: &str| self.get(role, &format!("openai_compatible_{what}"));
-        OpenAiCompatible {
-            base_url: get("base_url")
-                .and_then(Json::as_str)
-                .unwrap_or("https://api.openai.com/v1")
-                .trim()
-                .trim_end_matches('/')
-                .to_owned(),
-            api_key: self
-                .secret(role, "openai_compatible_api_key")
-                .cloned()
-                .unwrap_or_default(),
-            temperature: get("temperature").and_then(Json::as_f64),
-            max_tokens: get("max_tokens")
-                .and_then(Json::as_u64)
-                .and_then(|n| u32::try_from(n).ok())
-                .unwrap_or(8000),
-            timeout_seconds: get("timeout_seconds")
-                .and_then(Json::as_f64)
-                .unwrap_or(300.0),
+    pub fn timeout_seconds(&self, role: Role, backend: &str) -> Option<f64> {
+        let backend = registry::find(backend)?;
+        let mut names = backend.keys.iter().map(|key| key.base);
+        let is_limit = |name: &&str| {
+            let ends = ["_timeout_seconds", "_timeout"];
+            ends.iter().any(|end| name.ends_with(end))
+        };
+        let own = names
+            .find(is_limit)
+            .and_then(|name| self.get(role, name)?.as_f64());
+        own.or(backend.timeout_seconds)
+    }
+
+    /// Returns the address that is set for the backend of a role, with the key that holds it.
+    pub(crate) fn address(&self, role: Role, backend: &str) -> Option<(&'static str, String)> {
+        let mut keys = registry::find(backend)?.keys.iter().map(|key| key.base);
+        let is_address = |key: &&str| key.ends_with("_base_url") || key.ends_with("_endpoint");
+        let key = keys.find(is_address)?;
+        let address = self.get(role, key)?.as_str()?.trim();
+        Some((key, address.trim_end_matches('/').to_owned()))
+    }
+
+    /// Returns whether anything is set for the backend of a role.
+    #[must_use]
+    pub fn names_any(&self, role: Role, backend: &str) -> bool {
+        let keys = registry::find(backend).map_or(&[][..], |backend| backend.keys);
+        keys.iter()
+            .any(|key| self.get(role, key.base).is_some() || self.secret(role, key.base).is_some())
+    }
+
+    /// Fills in what of the settings of a profile's backend may change its answers.
+    pub fn describe(&self, role: Role, profile: &mut Profile) {
+        if let Some(backend) = registry::find(&profile.backend) {
+            let get = |key: &str| self.get(role, key).cloned();
+            (backend.describe)(Options(&get), profile);
         }
     }
 

@@ -240,14 +240,13 @@ fn addresses(config: &RunConfig, findings: &mut Findings<'_>) {
         (Role::Optimizer, &config.optimizer_backend),
         (Role::Target, &config.target_backend),
     ] {
-        if backend != "openai_compatible" {
+        let Some((key, address)) = config.backends.address(role, backend) else {
             continue;
-        }
-        let address = config.backends.openai_compatible(role).base_url;
+        };
         let Some(fault) = address::fault(&address) else {
             continue;
         };
-        let name = address_name(config, role, findings);
+        let name = address_name(config, role, key, findings);
         let origin = config.origin(&name).clone();
         let mut problem = Problem::at(format!("model.{name}"), &origin, fault.reason);
         problem.value = (!fault.is_private).then(|| format!("{address:?}"));
@@ -260,8 +259,7 @@ fn addresses(config: &RunConfig, findings: &mut Findings<'_>) {
 
 /// Returns the key that gave `role` its address: the role's own or the shared one, of the
 /// configuration or else of the environment.
-fn address_name(config: &RunConfig, role: Role, findings: &Findings<'_>) -> String {
-    let shared = "openai_compatible_base_url";
+fn address_name(config: &RunConfig, role: Role, shared: &str, findings: &Findings<'_>) -> String {
     let own = format!("{}_{shared}", role.as_str());
     let known = |name: &str| {
         let node = findings.flat.known.get(name);

@@ -1,7 +1,6 @@
 //! The settings that are one of a few words, with the spellings the reference accepts.
 
-/// One word of a choice: the canonical name and other accepted spellings.
-pub type Word = (&'static str, &'static [&'static str]);
+pub use skillopt_core::kind::Word;
 
 macro_rules! choices {
     ($( $(#[$meta:meta])* $name:ident { $( $(#[$vmeta:meta])* $variant:ident $word:literal [$($alias:literal),*] )+ } )+) => { $(

@@ -6,9 +6,9 @@ use std::fmt;
 use serde_json::{Map, Value as Json};
 
 use crate::address;
-use crate::backend_keys::BackendKey;
+use crate::backend_keys;
 use crate::run_config::{KEYS, RunConfig};
-use crate::secret::{REDACTED, is_secret_name};
+use skillopt_core::secret::{REDACTED, is_secret_name};
 
 /// Sizes that follow from the configuration and the train split (training spec 1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ pub fn changes_results(name: &str) -> bool {
     KEYS.iter()
         .find(|key| key.name == name)
         .map(|key| key.usage.result)
-        .or_else(|| BackendKey::find(name).map(|key| key.result))
+        .or_else(|| backend_keys::find(name).map(|key| key.result))
         .unwrap_or(true)
 }
 

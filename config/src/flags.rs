@@ -1,6 +1,6 @@
 //! The flags of the command line that set one key each (training spec 7.4, column "CLI").
 
-use crate::backend_keys::BACKEND_KEYS;
+use crate::backend_keys::backend_keys;
 use crate::flat::BENCHMARK_KEYS;
 use crate::key::Kind;
 use crate::retired::RETIRED;
@@ -45,7 +45,7 @@ pub fn flags() -> Vec<Flag> {
         help: one_line(help),
         hidden: false,
     });
-    let backends = BACKEND_KEYS.iter().flat_map(|key| {
+    let backends = backend_keys().flat_map(|key| {
         key.names().map(|name| Flag {
             path: format!("model.{name}"),
             name,

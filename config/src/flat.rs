@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
-use crate::backend_keys::{BACKEND_KEYS, BackendKey};
+use crate::backend_keys::{self, BackendKey, backend_keys};
 use crate::node::{Data, Mapping, Node, Origin};
 use crate::problem::Problem;
 use crate::retired;
@@ -149,7 +149,7 @@ impl Flat {
             if self.put_sim(canonical, &node) {
                 return;
             }
-            if BackendKey::find(canonical).is_some() {
+            if backend_keys::find(canonical).is_some() {
                 self.known.insert(canonical, node);
                 return;
             }
@@ -176,7 +176,7 @@ impl Flat {
         if self.put_sim(name, &node) {
             return;
         }
-        if KEYS.iter().any(|k| k.name == name) || BackendKey::find(name).is_some() {
+        if KEYS.iter().any(|k| k.name == name) || backend_keys::find(name).is_some() {
             self.known.insert(name, node);
         } else if let Some((path, _, why)) = retired::find(name) {
             self.warnings.push(Problem::at(*path, &node.origin, *why));
@@ -232,7 +232,7 @@ impl Flat {
         }
         match section {
             "model" => {
-                for name in BACKEND_KEYS.iter().flat_map(BackendKey::names) {
+                for name in backend_keys().flat_map(BackendKey::names) {
                     self.known.remove(&name);
                 }
             }
@@ -295,8 +295,7 @@ pub(crate) fn keys_of(section: &str) -> Vec<String> {
         .iter()
         .filter(|k| k.section() == section)
         .map(|k| k.inner().to_owned());
-    let backends = BACKEND_KEYS
-        .iter()
+    let backends = backend_keys()
         .filter(|_| section == "model")
         .flat_map(BackendKey::names);
     own.chain(backends).collect()

@@ -28,14 +28,13 @@ mod resolve;
 pub mod retired;
 pub mod roles;
 mod run_config;
-mod secret;
 mod setting;
 pub mod suggest;
 pub mod sweep;
 mod wire;
 pub mod yaml;
 
-pub use backend_settings::{BackendSettings, EnvLookup, OpenAiCompatible};
+pub use backend_settings::{BackendSettings, EnvLookup};
 pub use check::SIM_SETTINGS;
 pub use choices::{
     AnswerMode, AppendixSource, GateMetric, LrControlMode, LrScheduler, PairPolicy, Predictions,
@@ -53,7 +52,7 @@ pub use problem::{Errors, Problem, Warning};
 pub use reference::reference_page;
 pub use roles::Role;
 pub use run_config::{KEYS, RunConfig};
-pub use secret::{REDACTED, Secret, is_secret_name};
+pub use skillopt_core::secret::{REDACTED, Secret, is_secret_name};
 pub use wire::Wire;
 
 #[cfg(test)]

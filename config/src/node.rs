@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Number, Value as Json};
 
-use crate::secret::is_secret_name;
+use skillopt_core::secret::is_secret_name;
 
 /// Where a value came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::address;
 use crate::node::{Node, Origin};
-use crate::secret::is_secret_name;
+use skillopt_core::secret::is_secret_name;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::backend_keys::{BACKEND_KEYS, BackendKey};
+use crate::backend_keys::{BackendKey, backend_keys};
 use crate::check::SIM_SETTINGS;
 use crate::flat::{BENCHMARK_KEYS, SECTIONS};
 use crate::key::{Key, Kind};
 use crate::retired::RETIRED;
-use crate::roles::LABELS;
 use crate::run_config::KEYS;
+use skillopt_backends::registry;
 
 const INTRO: &str = "\
 <!-- Generated from the tables of the `config` crate; do not edit. -->
@@ -123,7 +123,8 @@ fn benchmark_part(page: &mut String) {
 fn backend_part(page: &mut String) {
     page.push_str("\n## Backends\n\n`model.backend` stands for a pair; a role set by itself keeps its own.\n\n");
     page.push_str("| `model.backend` | optimizer | target |\n|---|---|---|\n");
-    for (label, optimizer, target) in LABELS {
+    for label in registry::labels() {
+        let (label, optimizer, target) = (label.name, label.optimizer, label.target);
         let _ = writeln!(page, "| `{label}` | `{optimizer}` | `{target}` |");
     }
     page.push_str(
@@ -132,7 +133,7 @@ fn backend_part(page: &mut String) {
          the environment variable of the same name in capitals is read.\n\n",
     );
     page.push_str("| key | roles | values | default | meaning |\n|---|---|---|---|---|\n");
-    for key in BACKEND_KEYS {
+    for key in backend_keys() {
         let BackendKey {
             base,
             roles,

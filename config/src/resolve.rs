@@ -10,9 +10,9 @@ use crate::roles::{
     Role, RoleChoice, default_model, is_shipped_model, normalize_label, resolve_role_backends,
 };
 use crate::run_config::{KEYS, RunConfig};
-use crate::secret::{Secret, is_secret_name};
 use crate::setting::{Reader, scalar_text};
 use crate::suggest::nearest;
+use skillopt_core::secret::{Secret, is_secret_name};
 
 impl RunConfig {
     /// Reads and checks everything, before any model is called (D35). All that is wrong is

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use skillopt_core::job::Profile;
 
 use crate::*;
 
@@ -373,16 +374,34 @@ fn the_environment_fills_what_is_unset() {
     };
     let yaml = "env: {name: searchqa}\nmodel: {openai_compatible_api_key: ''}\n";
     let (config, _) = resolve_with(yaml, &[], &env).expect("valid");
-    let optimizer = config.backends.openai_compatible(Role::Optimizer);
-    assert_eq!(optimizer.base_url, "http://shared/v1");
-    assert_eq!(optimizer.api_key.expose(), "sk-1");
+    let optimizer = described(&config, Role::Optimizer);
+    assert_eq!(optimizer.endpoint, "http://shared/v1");
     assert_eq!(optimizer.temperature, Some(0.0));
-    let target = config.backends.openai_compatible(Role::Target);
-    assert_eq!(target.base_url, "http://target/v1");
+    let key = config
+        .backends
+        .secret(Role::Optimizer, "openai_compatible_api_key");
+    assert_eq!(key.map(Secret::expose), Some("sk-1"));
+    let target = described(&config, Role::Target);
+    assert_eq!(target.endpoint, "http://target/v1");
     let sets = ["model.openai_compatible_base_url=http://file/v1"];
     let (config, _) = resolve_with(yaml, &sets, &env).expect("valid");
-    let target = config.backends.openai_compatible(Role::Target);
-    assert_eq!(target.base_url, "http://file/v1", "the configuration wins");
+    let target = described(&config, Role::Target);
+    assert_eq!(target.endpoint, "http://file/v1", "the configuration wins");
+}
+
+fn described(config: &RunConfig, role: Role) -> Profile {
+    let mut profile = Profile {
+        role: role.as_str().to_owned(),
+        backend: "openai_compatible".to_owned(),
+        model: "m".to_owned(),
+        endpoint: String::new(),
+        temperature: None,
+        max_tokens: 0,
+        reasoning_effort: String::new(),
+        settings: Map::new(),
+    };
+    config.backends.describe(role, &mut profile);
+    profile
 }
 
 #[test]

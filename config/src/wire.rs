@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(to_config_json(&before, None), to_config_json(&after, None));
         assert_eq!(before.fields(), after.fields());
         for role in [Role::Target, Role::Optimizer] {
-            let server = |config: &RunConfig| config.backends.openai_compatible(role).base_url;
+            let server = |config: &RunConfig| config.backends.address(role, "openai_compatible");
             assert_eq!(server(&before), server(&after));
         }
         for name in ["optimizer_timeout", "exec_timeout"] {

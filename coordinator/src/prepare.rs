@@ -291,16 +291,14 @@ impl Prepared {
     }
 }
 
-/// Seconds of one optimizer call: the run's own key where it is set, else the server's.
+/// Seconds of one optimizer call: the run's own key where it is set, else the backend's.
 fn optimizer_timeout(config: &RunConfig) -> f64 {
     let is_set = *config.origin("optimizer_timeout") != Origin::Default;
-    if is_set || config.optimizer_backend != "openai_compatible" {
-        return config.optimizer_timeout;
-    }
-    config
-        .backends
-        .openai_compatible(Role::Optimizer)
-        .timeout_seconds
+    let backend = config.optimizer_backend.as_str();
+    let of_backend = config.backends.timeout_seconds(Role::Optimizer, backend);
+    of_backend
+        .filter(|_| !is_set)
+        .unwrap_or(config.optimizer_timeout)
 }
 
 fn limits(config: &RunConfig, timeout_s: f64) -> Limits {
@@ -337,20 +335,10 @@ fn profile(config: &RunConfig, role: Role) -> Profile {
         reasoning_effort: config.reasoning_effort.as_str().to_owned(),
         settings: Map::new(),
     };
-    match backend.as_str() {
-        "openai_compatible" => {
-            let server = config.backends.openai_compatible(role);
-            profile.endpoint = server.base_url;
-            profile.temperature = server.temperature;
-            profile.max_tokens = server.max_tokens;
-            // Not part of this dialect, so it must not tell two equal calls apart.
-            profile.reasoning_effort.clear();
-        }
-        "simulated" => {
-            profile.settings.clone_from(&config.sim);
-            profile.reasoning_effort.clear();
-        }
-        _ => {}
+    config.backends.describe(role, &mut profile);
+    if backend == "simulated" {
+        profile.settings.clone_from(&config.sim);
+        profile.reasoning_effort.clear();
     }
     profile
 }

@@ -155,8 +155,14 @@ pub struct Usage {
     pub calls: u64,
     /// Tokens sent.
     pub prompt_tokens: u64,
-    /// Tokens received.
+    /// Tokens received, those of hidden reasoning included.
     pub completion_tokens: u64,
+    /// Those of the tokens sent that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cached_tokens: u64,
+    /// Those of the tokens received that were hidden reasoning.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub reasoning_tokens: u64,
 }
 
 impl std::ops::AddAssign for Usage {
@@ -164,7 +170,14 @@ impl std::ops::AddAssign for Usage {
         self.calls += other.calls;
         self.prompt_tokens += other.prompt_tokens;
         self.completion_tokens += other.completion_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_none(n: &u64) -> bool {
+    *n == 0
 }
 
 /// How a finished rollout ended. A failure of the world around it is not among these: it never

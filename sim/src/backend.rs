@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Finish, Message, Role};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Message, Role};
 use skillopt_core::job::Usage;
 
 use crate::model::{Outcome, SimulatedModel};
@@ -63,11 +63,8 @@ fn answer(outcome: Outcome, call: &Call<'_>) -> Result<ChatReply, CallError> {
     let detail = |text: &str| text.to_owned();
     Err(match outcome {
         Outcome::Text(reply) => {
-            return Ok(ChatReply {
-                usage: usage(call, &reply.text),
-                text: reply.text,
-                finish: Finish::Stop,
-            });
+            let usage = usage(call, &reply.text);
+            return Ok(ChatReply::text(reply.text, usage));
         }
         Outcome::Throttled(seconds) => CallError::Throttled {
             endpoint,
@@ -102,6 +99,7 @@ pub(crate) fn usage(call: &Call<'_>, text: &str) -> Usage {
         calls: 1,
         prompt_tokens: tokens(call.sys.len() + call.user.len()),
         completion_tokens: tokens(text.len()),
+        ..Usage::default()
     }
 }
 
@@ -119,14 +117,14 @@ impl Texts {
         };
         for message in messages {
             match message.role {
-                Role::System => {
+                Role::System | Role::Developer => {
                     if !texts.sys.is_empty() {
                         texts.sys.push('\n');
                     }
-                    texts.sys.push_str(&message.content);
+                    texts.sys.push_str(&message.content.as_text());
                 }
-                Role::User => {
-                    texts.user.push_str(&message.content);
+                Role::User | Role::Tool => {
+                    texts.user.push_str(&message.content.as_text());
                     texts.user.push('\n');
                 }
                 Role::Assistant => {}

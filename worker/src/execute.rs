@@ -171,14 +171,8 @@ async fn chat(blobs: &Blobs, calls: Calls<'_>, work: &ChatWork) -> Result<ChatRe
     let model = blobs.model(work.model).await?;
     let prompt = blobs.prompt(work.prompt).await?;
     let messages = vec![
-        Message {
-            role: Role::System,
-            content: prompt.system,
-        },
-        Message {
-            role: Role::User,
-            content: prompt.user,
-        },
+        Message::text(Role::System, prompt.system),
+        Message::text(Role::User, prompt.user),
     ];
     let timeout = Duration::from_millis(limits.call_timeout_ms);
     let mut call = request(&model, messages, work.max_tokens, timeout, &work.stage);

@@ -34,11 +34,10 @@ impl Memory<'_> {
     fn key(&self, request: &ChatRequest, turn: u32) -> Key {
         let (turn, limit) = (turn.to_le_bytes(), request.max_tokens.to_le_bytes());
         let head: [&[u8]; 4] = [b"answer", self.base.as_bytes(), &turn, &limit];
-        let messages = request
-            .messages
-            .iter()
-            .flat_map(|m| [m.role.as_str().as_bytes(), m.content.as_bytes()]);
-        Key(Hash::of_parts(head.into_iter().chain(messages)))
+        // Serialising plain data cannot fail; if it did, the answer is only not found again.
+        let messages = serde_json::to_vec(&request.messages).unwrap_or_default();
+        let head = head.into_iter().chain([messages.as_slice()]);
+        Key(Hash::of_parts(head))
     }
 
     /// Returns a kept answer; a store that cannot be read for good has none.
@@ -51,9 +50,8 @@ impl Memory<'_> {
             return None;
         };
         Some(ChatReply {
-            text,
             finish: Finish::Other,
-            usage: record.usage,
+            ..ChatReply::text(text, record.usage)
         })
     }
 
@@ -126,13 +124,9 @@ pub(crate) fn request(
         profile.max_tokens
     };
     ChatRequest {
-        model: profile.model.clone(),
-        messages,
-        max_tokens: max_tokens.min(cap),
         temperature: profile.temperature,
         reasoning_effort: Some(profile.reasoning_effort.clone()).filter(|e| !e.is_empty()),
-        schema: None,
-        timeout,
         stage: stage.to_owned(),
+        ..ChatRequest::new(&profile.model, messages, max_tokens.min(cap), timeout)
     }
 }

@@ -32,15 +32,9 @@ pub(super) async fn rollout(
     let user = template::render(&settings.prompt, task.item, &task.skill_text());
     let mut messages = Vec::with_capacity(2);
     if !system.is_empty() {
-        messages.push(Message {
-            role: Role::System,
-            content: system.clone(),
-        });
+        messages.push(Message::text(Role::System, &system));
     }
-    messages.push(Message {
-        role: Role::User,
-        content: user.clone(),
-    });
+    messages.push(Message::text(Role::User, &user));
     let reply = target.ask(messages, settings.max_completion_tokens).await?;
     let (ending, verdict) = if reply.text.trim().is_empty() {
         let reason = "empty answer".to_owned();

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use skillopt_backends::{CallError, ChatReply, Finish, Message};
+use skillopt_backends::{CallError, ChatReply, Message};
 use skillopt_core::job::{Ending, Usage};
 
 use super::*;
@@ -19,11 +19,7 @@ impl Target for Parrot {
             calls: 1,
             ..Usage::default()
         };
-        Ok(ChatReply {
-            text: self.0.to_owned(),
-            finish: Finish::Stop,
-            usage,
-        })
+        Ok(ChatReply::text(self.0, usage))
     }
 }
 
@@ -50,7 +46,7 @@ fn run(
         done,
         asked
             .iter()
-            .map(|m| format!("{}: {}\n", m.role.as_str(), m.content))
+            .map(|m| format!("{}: {}\n", m.role.as_str(), m.content.as_text()))
             .collect(),
     )
 }

@@ -37,8 +37,8 @@ pub(super) async fn rollout(
             prompt::review(&user, &reply)
         };
         let messages = vec![
-            message(Role::System, system.clone()),
-            message(Role::User, text),
+            Message::text(Role::System, system.clone()),
+            Message::text(Role::User, text),
         ];
         let answer = target.ask(messages, max_tokens).await?;
         usage += answer.usage;
@@ -66,10 +66,6 @@ pub(super) async fn rollout(
         files: Map::new(),
         usage,
     })
-}
-
-fn message(role: Role, content: String) -> Message {
-    Message { role, content }
 }
 
 /// The prompts of the first turn.

@@ -92,7 +92,7 @@ fn open_files() -> Check {
 }
 
 fn backends() -> Check {
-    let words = format!("available: {}", models::AVAILABLE.join(", "));
+    let words = format!("available: {}", models::available().join(", "));
     Check::new("backends", State::Fine, words)
 }
 

@@ -5,22 +5,14 @@
 
 use std::sync::Arc;
 
-use skillopt_backends::openai_compatible::{OpenAiCompatible, Settings};
-use skillopt_backends::{CallError, ChatModel};
-use skillopt_config::{BackendSettings, EnvLookup, Role, Secret};
+use skillopt_backends::{CallError, ChatModel, Http};
+use skillopt_config::{BackendSettings, EnvLookup, Role};
 use skillopt_core::job::Profile;
 use skillopt_worker::ModelFactory;
 
 use super::endpoint::{Pattern, is_loopback, normal};
-use super::{Simulations, unknown};
+use super::{Simulations, connect, role_of};
 use crate::failure::Failure;
-
-/// The servers that this worker has keys for, or was told of.
-struct Known {
-    role: Role,
-    address: String,
-    key: Secret,
-}
 
 /// Makes clients with the credentials of the environment, which never leave this process. Servers
 /// that need no key are called if their address matches one of `allowed`, or is this machine's.
@@ -32,65 +24,66 @@ pub(crate) fn cluster_factory(
     allowed: Vec<Pattern>,
 ) -> Result<ModelFactory, Failure> {
     let settings = BackendSettings::from_env(env).map_err(Failure::from)?;
-    let known: Vec<Known> = [Role::Target, Role::Optimizer]
-        .into_iter()
-        .filter_map(|role| known(&settings, role))
-        .collect();
     let simulations = Simulations::default();
+    let http = Http::new();
     Ok(Arc::new(move |profile: &Profile| {
-        match profile.backend.as_str() {
-            "openai_compatible" => Ok(client(profile, &known, &allowed)?),
-            "simulated" => Ok(simulations.model(profile)?),
-            _ => Err(unknown(profile).into()),
+        if profile.backend == "simulated" {
+            return Ok(simulations.model(profile)?);
         }
+        Ok(client(profile, &settings, &allowed, &http)?)
     }))
-}
-
-/// Returns the server of a role, unless nothing is said of one.
-fn known(settings: &BackendSettings, role: Role) -> Option<Known> {
-    let is_named = settings.get(role, "openai_compatible_base_url").is_some();
-    let server = settings.openai_compatible(role);
-    (is_named || !server.api_key.is_empty()).then(|| Known {
-        role,
-        address: normal(&server.base_url),
-        key: server.api_key,
-    })
 }
 
 fn client(
     profile: &Profile,
-    known: &[Known],
+    settings: &BackendSettings,
     allowed: &[Pattern],
+    http: &Arc<Http>,
 ) -> Result<Arc<dyn ChatModel>, CallError> {
-    let key = key(profile, known, allowed)?;
-    let limit = profile.max_tokens;
-    Ok(Arc::new(OpenAiCompatible::new(&Settings {
-        base_url: profile.endpoint.clone(),
-        api_key: Some(key.expose().to_owned()),
-        temperature: profile.temperature,
-        max_tokens: if limit == 0 { u32::MAX } else { limit },
-    })?))
+    match role_that_knows(profile, settings, allowed)? {
+        Some(role) => connect(profile, settings, role, http),
+        None => connect(profile, &BackendSettings::default(), role_of(profile), http),
+    }
 }
 
-/// Returns the key for the server that a profile names, empty if it needs none.
-fn key(profile: &Profile, known: &[Known], allowed: &[Pattern]) -> Result<Secret, CallError> {
+/// Returns the role whose credentials are for the server that a profile names: its own first.
+/// `None` if the server may be called without any.
+fn role_that_knows(
+    profile: &Profile,
+    settings: &BackendSettings,
+    allowed: &[Pattern],
+) -> Result<Option<Role>, CallError> {
+    let own = role_of(profile);
+    let other = match own {
+        Role::Target => Role::Optimizer,
+        Role::Optimizer => Role::Target,
+    };
+    // A program on this machine has no address: what it may do is this machine's business.
+    if profile.endpoint.is_empty() {
+        return Ok(Some(own));
+    }
     let wanted = normal(&profile.endpoint);
-    let is_own_role = |server: &&Known| server.role.as_str() == profile.role;
-    let mut fitting: Vec<&Known> = known.iter().filter(|s| s.address == wanted).collect();
-    fitting.sort_by_key(|server| !is_own_role(server));
-    if let Some(server) = fitting.first() {
-        return Ok(server.key.clone());
+    let knows = |role: &Role| {
+        let mut known = profile.clone();
+        settings.describe(*role, &mut known);
+        settings.names_any(*role, &profile.backend) && normal(&known.endpoint) == wanted
+    };
+    if let Some(role) = [own, other].into_iter().find(knows) {
+        return Ok(Some(role));
     }
     if is_loopback(&wanted) || allowed.iter().any(|pattern| pattern.matches(&wanted)) {
-        return Ok(Secret::default());
+        return Ok(None);
     }
+    let backend = profile.backend.to_uppercase();
     Err(CallError::Misconfigured {
         endpoint: profile.endpoint.clone(),
         status: 0,
-        detail: "this worker has no credential for it; start the worker with \
-            OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_API_KEY, or with --allow-endpoint if \
-            it needs no key"
-            .to_owned(),
+        detail: format!(
+            "this worker has no credential for it; start the worker with the address and the key \
+             of `{}` in its environment ({backend}_BASE_URL, {backend}_API_KEY or the like; \
+             docs/configuration.md), or with --allow-endpoint if it needs no key",
+            profile.backend
+        ),
     })
 }
 
@@ -118,14 +111,11 @@ mod tests {
             found.map(|(_, value)| (*value).to_owned())
         };
         let settings = BackendSettings::from_env(&env).unwrap();
-        let known: Vec<Known> = [Role::Target, Role::Optimizer]
-            .into_iter()
-            .filter_map(|role| known(&settings, role))
-            .collect();
         let allowed = ["http://gpu-*:8000".parse().unwrap()];
-        key(&profile(role, endpoint), &known, &allowed)
-            .map(|key| key.expose().to_owned())
-            .map_err(|e| e.to_string())
+        let role = role_that_knows(&profile(role, endpoint), &settings, &allowed);
+        let role = role.map_err(|e| e.to_string())?;
+        let key = role.and_then(|role| settings.secret(role, "openai_compatible_api_key"));
+        Ok(key.map_or_else(String::new, |key| key.expose().to_owned()))
     }
 
     #[test]

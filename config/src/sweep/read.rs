@@ -8,7 +8,7 @@ use crate::flat::SECTIONS;
 use crate::load::{BASE_KEY, read_layer};
 use crate::node::{Data, Mapping, Node, Origin};
 use crate::problem::{Errors, Problem};
-use crate::roles::TARGET_BACKENDS;
+use crate::roles::{Role, backends_of};
 use crate::suggest::nearest;
 
 /// Keys under `sweep`.
@@ -217,7 +217,9 @@ impl Reader<'_> {
                 .get("model")
                 .and_then(Node::as_map)
                 .is_some_and(|model| model.get("target_backend").is_some());
-            if axis.name == "chat" || names_backend || TARGET_BACKENDS.contains(&axis.name.as_str())
+            if axis.name == "chat"
+                || names_backend
+                || backends_of(Role::Target).contains(&axis.name.as_str())
             {
                 continue;
             }
@@ -225,7 +227,7 @@ impl Reader<'_> {
                           `model: {target_backend: …}` for it";
             let mut problem = Problem::at("sweep.harnesses", &axis.origin, reason);
             problem.value = Some(axis.name.clone());
-            let names = TARGET_BACKENDS.iter().copied().chain(["chat"]);
+            let names = backends_of(Role::Target).into_iter().chain(["chat"]);
             problem.nearest = nearest(&axis.name, names).map(str::to_owned);
             self.problems.push(problem);
         }

@@ -2,25 +2,19 @@ use super::*;
 use crate::settings::Settings;
 
 fn request(timeout_ms: u64) -> ChatRequest {
-    let message = |role, content: &str| Message {
-        role,
-        content: content.to_owned(),
-    };
+    let task = "[[sim item=val-00000 fam=K00 gold=calm otter 1]]";
+    let messages = vec![
+        Message::text(Role::System, "skill"),
+        Message::text(Role::User, task),
+    ];
     ChatRequest {
-        model: "sim-target".to_owned(),
-        messages: vec![
-            message(Role::System, "skill"),
-            message(
-                Role::User,
-                "[[sim item=val-00000 fam=K00 gold=calm otter 1]]",
-            ),
-        ],
-        max_tokens: 100,
-        temperature: None,
-        reasoning_effort: None,
-        schema: None,
-        timeout: Duration::from_millis(timeout_ms),
         stage: "rollout".to_owned(),
+        ..ChatRequest::new(
+            "sim-target",
+            messages,
+            100,
+            Duration::from_millis(timeout_ms),
+        )
     }
 }
 
@@ -41,6 +35,7 @@ async fn answers_carry_text_and_usage_after_their_latency() {
         // 5 bytes, 48 bytes and a newline.
         prompt_tokens: 14,
         completion_tokens: reply.text.len().div_ceil(4) as u64,
+        ..Usage::default()
     };
     assert_eq!(reply.usage, usage);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skillopt_backends::{CallError, ChatReply, Finish, Message};
+use skillopt_backends::{CallError, ChatReply, Message};
 use skillopt_benchmarks::searchqa::{self, SearchQa, prompt, score};
 use skillopt_benchmarks::{Benchmark, RolloutError, Target, Task};
 use skillopt_core::job::Usage;
@@ -71,14 +71,13 @@ impl Target for Script {
         *self.calls.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         match replies.pop_front() {
-            Some(Value::String(text)) => Ok(ChatReply {
-                text,
-                finish: Finish::Stop,
-                usage: Usage {
+            Some(Value::String(text)) => {
+                let usage = Usage {
                     calls: 1,
                     ..Usage::default()
-                },
-            }),
+                };
+                Ok(ChatReply::text(text, usage))
+            }
             _ => Err(CallError::Timeout {
                 endpoint: "script".to_owned(),
                 limit: Duration::from_secs(1),

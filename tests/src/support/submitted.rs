@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::program::{Ended, run};
+use super::wait::until;
 use super::{Cluster, World};
 
 impl World {

@@ -1,24 +1,38 @@
 //! What a call costs: at most, before it; and what it was, after it.
 
-use skillopt_backends::{CallError, ChatRequest};
+use skillopt_backends::{CallError, ChatRequest, Message};
 use skillopt_core::job::{Payer, Price, Usage};
 use skillopt_queue::ledger::Amount;
 
 /// Tokens that a provider may add to each message, and to the call.
 const OVERHEAD: u64 = 64;
+/// More than any provider bills for one image, however large.
+const IMAGE_TOKENS_MAX: u64 = 20_000;
 
 /// Returns most that a call can come to: a token is at least a byte.
 pub(super) fn worst(request: &ChatRequest, price: Option<Price>) -> Amount {
     let messages = request.messages.iter();
-    let bytes: u64 = messages.map(|m| m.content.len() as u64 + OVERHEAD).sum();
+    let bytes: u64 = messages.map(|m| bytes_of(m) + OVERHEAD).sum();
     let schema = request.schema.as_ref();
     let schema = schema.map_or(0, |named| named.schema.to_string().len() as u64);
     let usage = Usage {
         calls: 1,
         prompt_tokens: bytes + schema + OVERHEAD,
         completion_tokens: u64::from(request.max_tokens),
+        ..Usage::default()
     };
     spent(usage, price)
+}
+
+/// Returns how many bytes of a message may become tokens.
+fn bytes_of(message: &Message) -> u64 {
+    let text = message.content.as_text().len() as u64;
+    let calls = message.tool_calls.iter();
+    let calls: u64 = calls
+        .map(|c| (c.name.len() + c.arguments.len()) as u64)
+        .sum();
+    let images = message.content.images().count() as u64;
+    text + calls + images * IMAGE_TOKENS_MAX
 }
 
 /// Returns what an answered call came to.
@@ -38,6 +52,7 @@ pub(super) fn input(most: Amount, price: Option<Price>) -> Amount {
         calls: 1,
         prompt_tokens: most.prompt_tokens,
         completion_tokens: 0,
+        ..Usage::default()
     };
     spent(usage, price)
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicU32;
 
 use async_trait::async_trait;
-use skillopt_backends::{Finish, Message, Role};
+use skillopt_backends::{Message, Role};
 use skillopt_core::job::{Price, Usage};
 use skillopt_queue::ledger::{Amount, Balance, Caps};
 use skillopt_queue::rates::Outcome;
@@ -41,12 +41,9 @@ impl ChatModel for Model {
             calls: 1,
             prompt_tokens: 20,
             completion_tokens: u64::from(n * 37 % MAX_TOKENS),
+            ..Usage::default()
         };
-        Ok(ChatReply {
-            text: n.to_string(),
-            finish: Finish::Stop,
-            usage,
-        })
+        Ok(ChatReply::text(n.to_string(), usage))
     }
 }
 
@@ -106,19 +103,8 @@ impl Rig {
 }
 
 fn request() -> ChatRequest {
-    ChatRequest {
-        model: "m".to_owned(),
-        messages: vec![Message {
-            role: Role::User,
-            content: "What is the capital of France?".to_owned(),
-        }],
-        max_tokens: MAX_TOKENS,
-        temperature: None,
-        reasoning_effort: None,
-        schema: None,
-        timeout: Duration::from_secs(60),
-        stage: "rollout".to_owned(),
-    }
+    let messages = vec![Message::text(Role::User, "What is the capital of France?")];
+    ChatRequest::new("m", messages, MAX_TOKENS, Duration::from_secs(60))
 }
 
 /// The price of a call at most.

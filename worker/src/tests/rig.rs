@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Finish};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest};
 use skillopt_core::Hash;
 use skillopt_core::capability::{self, Kind};
 use skillopt_core::job::{ChatWork, Envelope, Job, Key, Limits, Profile, Prompt, Usage, Work};
@@ -85,15 +85,13 @@ impl ChatModel for Model {
             _ => {}
         }
         dropped.1 = false;
-        Ok(ChatReply {
-            text: request.stage.clone(),
-            finish: Finish::Stop,
-            usage: Usage {
-                calls: 1,
-                prompt_tokens: 3,
-                completion_tokens: 2,
-            },
-        })
+        let usage = Usage {
+            calls: 1,
+            prompt_tokens: 3,
+            completion_tokens: 2,
+            ..Usage::default()
+        };
+        Ok(ChatReply::text(&request.stage, usage))
     }
 }
 

@@ -59,19 +59,16 @@ pub(super) async fn is_bound(model: &dyn ChatModel, profile: &Profile) -> Result
 }
 
 fn request(profile: &Profile, system: &str, user: &str, schema: Option<Schema>) -> ChatRequest {
-    let message = |role, content: &str| Message {
-        role,
-        content: content.to_owned(),
-    };
+    let messages = vec![
+        Message::text(Role::System, system),
+        Message::text(Role::User, user),
+    ];
     ChatRequest {
-        model: profile.model.clone(),
-        messages: vec![message(Role::System, system), message(Role::User, user)],
-        max_tokens: TOKENS,
         temperature: profile.temperature,
         reasoning_effort: Some(profile.reasoning_effort.clone()).filter(|e| !e.is_empty()),
         schema,
-        timeout: TIMEOUT,
         stage: "doctor".to_owned(),
+        ..ChatRequest::new(&profile.model, messages, TOKENS, TIMEOUT)
     }
 }
 

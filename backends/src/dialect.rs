@@ -1,0 +1,3 @@
+//! What several providers speak: bodies and answers of an interface, apart from who serves it.
+
+pub(crate) mod chat_completions;

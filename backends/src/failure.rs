@@ -1,0 +1,185 @@
+//! What an HTTP answer that is no success means (backends spec 8, point 2).
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use skillopt_runtime::redact::redact;
+
+use crate::error::CallError;
+use crate::http::Answer;
+
+/// How much of an error's body is looked at, in bytes; a key that crosses this border is far from
+/// the part that is shown.
+const DETAIL_BYTES_MAX: usize = 64 << 10;
+/// Most words of it that are shown.
+const DETAIL_WORDS_MAX: usize = 150;
+/// Most characters of it that are shown.
+const DETAIL_CHARS_MAX: usize = 300;
+
+/// Names the class of a failed exchange. `secrets` are kept out of what is shown.
+pub(crate) fn classify(answer: &Answer, endpoint: &str, secrets: &[&str]) -> CallError {
+    let endpoint = endpoint.to_owned();
+    let status = answer.status.as_u16();
+    let detail = detail(&answer.body, secrets);
+    let retry_after = retry_after(&answer.headers);
+    match answer.status {
+        StatusCode::TOO_MANY_REQUESTS => {
+            if out_of_quota(&detail) {
+                return CallError::Unauthorized {
+                    endpoint,
+                    status,
+                    detail,
+                };
+            }
+            CallError::Throttled {
+                endpoint,
+                retry_after,
+            }
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => CallError::Unauthorized {
+            endpoint,
+            status,
+            detail,
+        },
+        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY => {
+            CallError::Server {
+                endpoint,
+                status,
+                retry_after,
+                detail,
+            }
+        }
+        s if s.is_server_error() => CallError::Server {
+            endpoint,
+            status,
+            retry_after,
+            detail,
+        },
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => CallError::Misconfigured {
+            endpoint,
+            status,
+            detail,
+        },
+        s if s.is_redirection() => CallError::Misconfigured {
+            endpoint,
+            status,
+            detail: "a redirect; give the final address (keys are never sent on)".to_owned(),
+        },
+        s if s.is_client_error() && (status == 413 || is_too_long(&detail)) => {
+            CallError::Rejected {
+                endpoint,
+                status,
+                detail,
+            }
+        }
+        // A parameter this server does not know would be refused in every call.
+        s if s.is_client_error() => CallError::Misconfigured {
+            endpoint,
+            status,
+            detail,
+        },
+        _ => CallError::Malformed {
+            endpoint,
+            detail: format!("unexpected HTTP {status}"),
+        },
+    }
+}
+
+/// Returns the start of a provider's message, on one line, without `secrets`.
+pub(crate) fn detail(body: &[u8], secrets: &[&str]) -> String {
+    // Redacted before it is cut: a cut could leave half a key that is not recognised.
+    let text = String::from_utf8_lossy(&body[..body.len().min(DETAIL_BYTES_MAX)]);
+    let text = redact(&text, secrets);
+    let words = text.split_whitespace().take(DETAIL_WORDS_MAX);
+    let line = words.collect::<Vec<_>>().join(" ");
+    line.chars().take(DETAIL_CHARS_MAX).collect()
+}
+
+/// Returns Retry-After (seconds) or `retry-after-ms` as a wait; a date is not followed.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let seconds = number("retry-after-ms")
+        .map(|ms| ms / 1_000.0)
+        .or_else(|| number("retry-after"))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Providers answer 429 also when the account has no money left; waiting does not help then.
+fn out_of_quota(detail: &str) -> bool {
+    detail.contains("insufficient_quota") || detail.contains("billing_hard_limit")
+}
+
+/// Servers say in words only that a prompt does not fit into the model's context. Where they blame
+/// the limit of the answer, every prompt would be refused: that is the configuration's fault.
+fn is_too_long(detail: &str) -> bool {
+    let detail = detail.to_lowercase();
+    if ["max_tokens", "max_completion_tokens", "in the completion"]
+        .iter()
+        .any(|words| detail.contains(words))
+    {
+        return false;
+    }
+    [
+        "context length",
+        "context_length",
+        "context size",
+        "too long",
+        "maximum context",
+        "too many tokens",
+    ]
+    .iter()
+    .any(|words| detail.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: u16, body: &str, expected: &str) {
+        let answer = Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: HeaderMap::new(),
+            body: body.to_owned().into(),
+        };
+        let error = classify(&answer, "http://h/v1", &["sk-secret"]);
+        assert!(format!("{error:?}").starts_with(expected), "{error:?}");
+        assert!(!error.to_string().contains("sk-secret"), "{error}");
+    }
+
+    #[test]
+    fn each_status_has_its_class() {
+        check(401, "bad key sk-secret", "Unauthorized");
+        check(403, "", "Unauthorized");
+        check(429, "slow down", "Throttled");
+        check(429, "{\"code\":\"insufficient_quota\"}", "Unauthorized");
+        check(500, "sk-secret", "Server");
+        check(503, "", "Server");
+        check(408, "", "Server");
+        check(404, "no such model", "Misconfigured");
+        check(302, "", "Misconfigured");
+        check(400, "maximum context length is 4096 tokens", "Rejected");
+        check(413, "", "Rejected");
+        check(
+            400,
+            "'max_tokens' is too large: 8000. This model's maximum context length is 4096 tokens",
+            "Misconfigured",
+        );
+        check(400, "unknown parameter", "Misconfigured");
+        check(422, "", "Misconfigured");
+        check(204, "", "Malformed");
+    }
+
+    #[test]
+    fn retry_after_is_read_in_seconds_or_milliseconds() {
+        let mut headers = HeaderMap::new();
+        let mut check = |name: &'static str, value: &'static str, want: Option<u64>| {
+            headers.insert(name, http::HeaderValue::from_static(value));
+            assert_eq!(retry_after(&headers), want.map(Duration::from_millis));
+        };
+        check("retry-after", "1.5", Some(1_500));
+        check("retry-after-ms", "20", Some(20));
+        check("retry-after-ms", "-4", None);
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
+}
