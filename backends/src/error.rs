@@ -153,6 +153,21 @@ impl CallError {
 }
 
 impl CallError {
+    /// Returns what a server or a backend said of it, to take out of it what must not be shown.
+    pub fn detail_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Unauthorized { detail, .. }
+            | Self::Server { detail, .. }
+            | Self::Rejected { detail, .. }
+            | Self::Misconfigured { detail, .. }
+            | Self::Connection { detail, .. }
+            | Self::Malformed { detail, .. }
+            | Self::Filtered { detail, .. }
+            | Self::Refused { detail, .. } => Some(detail),
+            Self::Throttled { .. } | Self::Timeout { .. } => None,
+        }
+    }
+
     /// Returns what the provider says it billed for a call without an answer.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {

@@ -1,7 +1,9 @@
 //! Chooses the implementation of each model backend: the only place that knows them all.
 
 mod cluster;
+mod credentials;
 mod endpoint;
+mod guarded;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,9 @@ use skillopt_worker::ModelFactory;
 pub(crate) use cluster::cluster_factory;
 pub(crate) use endpoint::Pattern;
 
+use credentials::Credentials;
+use guarded::{Guarded, Linked};
+
 /// Returns the backends that can be called; the others are known by name only.
 pub(crate) fn available() -> Vec<&'static str> {
     registry::callable().chain(["simulated"]).collect()
@@ -23,7 +28,7 @@ pub(crate) fn available() -> Vec<&'static str> {
 
 /// Makes clients with the credentials of `config`, which never leave this process.
 pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
-    let backends = config.backends.clone();
+    let backends = Arc::new(config.backends.clone());
     let simulations = Simulations::default();
     let http = Http::new();
     Arc::new(move |profile: &Profile| {
@@ -45,18 +50,38 @@ fn role_of(profile: &Profile) -> Role {
 /// Makes a client with the settings and credentials that `settings` have for `role`.
 fn connect(
     profile: &Profile,
-    settings: &BackendSettings,
+    settings: &Arc<BackendSettings>,
     role: Role,
     http: &Arc<Http>,
 ) -> Result<Arc<dyn ChatModel>, CallError> {
+    let (profile, settings, http) = (profile.clone(), Arc::clone(settings), Arc::clone(http));
+    let make = move || link(&profile, &settings, role, &http);
+    Ok(Arc::new(Guarded::new(Box::new(make))?))
+}
+
+/// Makes a client with the credentials as they are now.
+fn link(
+    profile: &Profile,
+    settings: &BackendSettings,
+    role: Role,
+    http: &Arc<Http>,
+) -> Result<Linked, CallError> {
+    let credentials = Credentials::new(settings, role);
     let option = |key: &str| settings.get(role, key).cloned();
     let local = Local {
         options: Options(&option),
-        secret: &|key| settings.secret(role, key).cloned(),
-        env: &|name| std::env::var(name).ok(),
+        secret: &|key| credentials.secret(key),
+        env: &|name| credentials.env(name),
         http,
     };
-    registry::connect(profile, &local)
+    let client = registry::connect(profile, &local);
+    // A credential that could not be had is the cause of whatever else is wrong.
+    let given = credentials.given(&format!("{} model", profile.role))?;
+    Ok(Linked {
+        client: client?,
+        secrets: given.secrets,
+        may_change: given.may_change,
+    })
 }
 
 /// Most simulated models that are kept; without one, its statistics begin anew.

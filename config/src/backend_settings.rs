@@ -30,13 +30,16 @@ pub struct BackendSettings {
     secrets_from_env: BTreeMap<String, Secret>,
 }
 
-/// [`BackendSettings`] as they travel: of credentials only the names.
+/// [`BackendSettings`] as they travel: of credentials the names, and where the configuration says
+/// that they stand.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SettingsWire {
     configured: BTreeMap<String, Json>,
     from_env: BTreeMap<String, Json>,
     secrets: BTreeSet<String>,
     secrets_from_env: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    references: BTreeMap<String, String>,
 }
 
 impl BackendSettings {
@@ -109,7 +112,12 @@ impl BackendSettings {
             } else {
                 &mut self.secrets
             };
-            secrets.insert(name.to_owned(), Secret::new(text));
+            let secret = Secret::new(text);
+            if let Some(fault) = secret.reference().and_then(|place| place.fault()) {
+                problems.push(Problem::at(shown, &node.origin, fault));
+                return;
+            }
+            secrets.insert(name.to_owned(), secret);
             return;
         }
         let value = match (&key.kind, &node.data) {
@@ -206,24 +214,31 @@ impl BackendSettings {
             from_env: clean(&self.from_env),
             secrets: self.secrets.keys().cloned().collect(),
             secrets_from_env: self.secrets_from_env.keys().cloned().collect(),
+            references: self
+                .secrets
+                .iter()
+                .filter_map(|(name, secret)| Some((name.clone(), secret.reference()?.to_string())))
+                .collect(),
         }
     }
 
-    /// Reads what travelled; each credential is [`REDACTED`].
+    /// Reads what travelled; each credential that is no reference is [`REDACTED`].
     pub(crate) fn from_wire(wire: &SettingsWire) -> Self {
-        let hidden = |names: &BTreeSet<String>| -> BTreeMap<String, Secret> {
-            let names = names.iter();
-            names.map(|n| (n.clone(), Secret::new(REDACTED))).collect()
-        };
+        let place = |name: &String| wire.references.get(name).map_or(REDACTED, String::as_str);
+        let own = wire.secrets.iter();
+        let from_env = wire.secrets_from_env.iter();
         Self {
             configured: wire.configured.clone(),
             from_env: wire.from_env.clone(),
-            secrets: hidden(&wire.secrets),
-            secrets_from_env: hidden(&wire.secrets_from_env),
+            secrets: own.map(|n| (n.clone(), Secret::new(place(n)))).collect(),
+            secrets_from_env: from_env
+                .map(|n| (n.clone(), Secret::new(REDACTED)))
+                .collect(),
         }
     }
 
-    /// Returns what is set, credentials as [`REDACTED`] and addresses without any.
+    /// Returns what is set, credentials as [`REDACTED`] or as the place where they stand, and
+    /// addresses without any.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Json> {
         let mut all: BTreeMap<&str, Json> = BTreeMap::new();
@@ -234,8 +249,15 @@ impl BackendSettings {
             };
             all.insert(name, value);
         }
-        for name in self.secrets_from_env.keys().chain(self.secrets.keys()) {
+        for name in self.secrets_from_env.keys() {
             all.insert(name, Json::from(REDACTED));
+        }
+        for (name, secret) in &self.secrets {
+            let shown = match secret.reference() {
+                Some(place) => place.to_string(),
+                None => REDACTED.to_owned(),
+            };
+            all.insert(name, Json::from(shown));
         }
         all.into_iter()
             .map(|(name, value)| (name.to_owned(), value))

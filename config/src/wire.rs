@@ -99,7 +99,8 @@ mod tests {
                 "env": "searchqa", "model_backend": "openai_compatible", "seed": 7,
                 "split_ratio": "1:1:1", "optimizer_timeout": 300.0, "sim": {"p429": 0.25},
                 "openai_compatible_base_url": "http://127.0.0.1:9/v1",
-                "openai_compatible_api_key": "sk-mine", "leading_words": ["a", "b"],
+                "openai_compatible_api_key": "sk-mine",
+                "optimizer_openai_compatible_api_key": "file:/run/secrets/key", "leading_words": ["a", "b"],
                 "n_hops": 3, "github_token": "t-mine", "max_turns": 2, "skill_init": "",
             }),
             &[
@@ -119,6 +120,12 @@ mod tests {
             let server = |config: &RunConfig| config.backends.address(role, "openai_compatible");
             assert_eq!(server(&before), server(&after));
         }
+        let key = |config: &RunConfig, role| {
+            let secret = config.backends.secret(role, "openai_compatible_api_key");
+            secret.map(|secret| secret.expose().to_owned())
+        };
+        let place = "file:/run/secrets/key".to_owned();
+        assert_eq!(key(&after, Role::Optimizer), Some(place));
         for name in ["optimizer_timeout", "exec_timeout"] {
             let is_set = |config: &RunConfig| *config.origin(name) != Origin::Default;
             assert_eq!(is_set(&before), is_set(&after), "{name}");

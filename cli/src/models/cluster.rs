@@ -23,7 +23,7 @@ pub(crate) fn cluster_factory(
     env: EnvLookup<'_>,
     allowed: Vec<Pattern>,
 ) -> Result<ModelFactory, Failure> {
-    let settings = BackendSettings::from_env(env).map_err(Failure::from)?;
+    let settings = Arc::new(BackendSettings::from_env(env).map_err(Failure::from)?);
     let simulations = Simulations::default();
     let http = Http::new();
     Ok(Arc::new(move |profile: &Profile| {
@@ -36,13 +36,13 @@ pub(crate) fn cluster_factory(
 
 fn client(
     profile: &Profile,
-    settings: &BackendSettings,
+    settings: &Arc<BackendSettings>,
     allowed: &[Pattern],
     http: &Arc<Http>,
 ) -> Result<Arc<dyn ChatModel>, CallError> {
     match role_that_knows(profile, settings, allowed)? {
         Some(role) => connect(profile, settings, role, http),
-        None => connect(profile, &BackendSettings::default(), role_of(profile), http),
+        None => connect(profile, &Arc::default(), role_of(profile), http),
     }
 }
 
