@@ -93,6 +93,17 @@ pub enum CallError {
         /// What was wrong.
         detail: String,
     },
+    /// An answer, but not what was asked for: no tool call where one is required, no JSON where a
+    /// schema binds.
+    #[error("`{endpoint}` did not answer as asked: {detail}")]
+    Unfit {
+        /// Where it happened.
+        endpoint: String,
+        /// What is wrong with it.
+        detail: String,
+        /// What was billed all the same, as far as the provider says.
+        usage: Usage,
+    },
     /// The provider's filter withheld the answer.
     #[error("`{endpoint}` withheld the answer: {detail}")]
     Filtered {
@@ -124,6 +135,7 @@ impl CallError {
             Self::Connection { detail, .. } => !detail.contains("client error (Connect)"),
             Self::Timeout { .. }
             | Self::Malformed { .. }
+            | Self::Unfit { .. }
             | Self::Filtered { .. }
             | Self::Refused { .. } => true,
             Self::Throttled { .. }
@@ -141,9 +153,10 @@ impl CallError {
             Self::Throttled { retry_after, .. } | Self::Server { retry_after, .. } => {
                 Disposition::Retry(*retry_after)
             }
-            Self::Connection { .. } | Self::Timeout { .. } | Self::Malformed { .. } => {
-                Disposition::Retry(None)
-            }
+            Self::Connection { .. }
+            | Self::Timeout { .. }
+            | Self::Malformed { .. }
+            | Self::Unfit { .. } => Disposition::Retry(None),
             Self::Rejected { .. } | Self::Filtered { .. } | Self::Refused { .. } => {
                 Disposition::GiveUp
             }
@@ -162,6 +175,7 @@ impl CallError {
             | Self::Misconfigured { detail, .. }
             | Self::Connection { detail, .. }
             | Self::Malformed { detail, .. }
+            | Self::Unfit { detail, .. }
             | Self::Filtered { detail, .. }
             | Self::Refused { detail, .. } => Some(detail),
             Self::Throttled { .. } | Self::Timeout { .. } => None,
@@ -172,7 +186,9 @@ impl CallError {
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         match self {
-            Self::Filtered { usage, .. } | Self::Refused { usage, .. } => Some(*usage),
+            Self::Filtered { usage, .. }
+            | Self::Refused { usage, .. }
+            | Self::Unfit { usage, .. } => Some(*usage),
             _ => None,
         }
     }

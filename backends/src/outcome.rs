@@ -88,7 +88,7 @@ impl Outcome {
             CallError::Misconfigured { .. } => Self::Misconfigured,
             CallError::Connection { .. } => Self::ConnectionFailed,
             CallError::Timeout { .. } => Self::TimedOut,
-            CallError::Malformed { .. } => Self::Malformed,
+            CallError::Malformed { .. } | CallError::Unfit { .. } => Self::Malformed,
             CallError::Filtered { .. } => Self::Filtered,
             CallError::Refused { .. } => Self::Refused,
         }
