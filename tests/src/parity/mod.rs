@@ -7,6 +7,7 @@
 mod benchmarks;
 mod config;
 mod edits;
+mod exec_streams;
 mod gate;
 mod splits;
 mod stages;
@@ -20,7 +21,7 @@ use serde_json::Value;
 pub type Outcome = Result<Value, String>;
 
 /// The areas that have cases.
-pub const AREAS: &[&str] = &["training", "benchmarks"];
+pub const AREAS: &[&str] = &["training", "benchmarks", "exec-streams"];
 
 /// The result of one file of cases.
 #[derive(Debug)]
@@ -47,6 +48,9 @@ pub fn vectors_dir() -> PathBuf {
 /// # Errors
 /// The area has no folder, or a file cannot be read.
 pub fn run_area(area: &str) -> anyhow::Result<Vec<Report>> {
+    if area == "exec-streams" {
+        return exec_streams::run();
+    }
     let dir = vectors_dir().join(area);
     let mut files: Vec<PathBuf> = std::fs::read_dir(&dir)
         .map_err(|e| anyhow::anyhow!("no vectors for area `{area}` in {}: {e}", dir.display()))?
