@@ -275,8 +275,28 @@ pub(crate) struct CompletionArgs {
 pub(crate) enum SimCommand {
     /// Serve the simulated model over HTTP until interrupted
     Serve(crate::sim_args::ServeArgs),
+    /// Serve a model that says what a script tells it to, until interrupted
+    Mock(MockArgs),
     /// Write a made-up data set in SearchQA format
     Data(DataArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  skillopt sim mock script.json --listen 127.0.0.1:8080
+
+What a script says: docs/mock-server.md. What was asked: GET /__mock/requests and /__mock/stats.")]
+pub(crate) struct MockArgs {
+    /// Say what this script tells
+    #[arg(value_name = "SCRIPT")]
+    pub(crate) script: PathBuf,
+    /// Listen on this address; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = skillopt_sim::server::DEFAULT_LISTEN)]
+    pub(crate) listen: String,
+    /// Listen on this Unix socket as well
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

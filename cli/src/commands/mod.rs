@@ -54,6 +54,7 @@ pub(crate) fn run(command: &Command, out: &Out) -> Result<Exit, Failure> {
         Command::Doctor(args) => doctor::run(args, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Sim(SimCommand::Serve(args)) => sim::serve(args, out),
+        Command::Sim(SimCommand::Mock(args)) => sim::mock(args, out),
         Command::Sim(SimCommand::Data(args)) => sim::data(args, out),
         Command::MaterializeSearchqa(args) => materialize::run(args, out),
         Command::Up(args) => up::run(args, out),

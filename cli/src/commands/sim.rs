@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skillopt_runtime::Shutdown;
+use skillopt_sim::mock::{Mock, Script};
 use skillopt_sim::server;
 use skillopt_sim::{Settings, SimulatedModel, Sizes, generate};
 
-use crate::args::DataArgs;
+use crate::args::{DataArgs, MockArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
@@ -36,6 +37,49 @@ pub(crate) fn serve(args: &ServeArgs, out: &Out) -> Result<Exit, Failure> {
             out.line(format!("listening on {url}"));
         }
         server::serve(listener, model, async move { stop.cancelled().await }).await;
+        Ok(Exit::Done)
+    };
+    process::block_on(&shutdown, |_| {}, work)?
+}
+
+pub(crate) fn mock(args: &MockArgs, out: &Out) -> Result<Exit, Failure> {
+    let place = args.script.display();
+    let text = std::fs::read_to_string(&args.script)
+        .map_err(|e| Failure::usage(format!("`{place}` cannot be read: {e}")))?;
+    let script = Script::parse(&text).map_err(|e| Failure::usage(format!("`{place}`: {e}")))?;
+    let mock = Mock::new(script);
+    let shutdown = Shutdown::new();
+    let stop = shutdown.drain.clone();
+    let work = async {
+        let listener = server::bind(&args.listen).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let socket = match &args.socket {
+            Some(path) => Some(tokio::net::UnixListener::bind(path).map_err(|e| {
+                let path = path.display();
+                Failure::usage(format!("cannot listen on `{path}`: {e}"))
+            })?),
+            None => None,
+        };
+        if out.json {
+            out.object("listening", json!({"base_url": url, "socket": args.socket}));
+        } else {
+            out.line(format!("listening on {url}"));
+        }
+        let on_socket = async {
+            match socket {
+                Some(listener) => mock.serve_unix(listener).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = mock.serve(listener) => {}
+            () = on_socket => {}
+            () = stop.cancelled() => {}
+        }
+        if let Some(path) = &args.socket {
+            // A socket left behind would keep the next one from listening.
+            std::fs::remove_file(path)?;
+        }
         Ok(Exit::Done)
     };
     process::block_on(&shutdown, |_| {}, work)?
