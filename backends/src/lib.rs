@@ -19,6 +19,7 @@ mod minimax_chat;
 mod openai_chat;
 mod openai_compatible;
 pub mod outcome;
+mod picture;
 mod qwen_chat;
 pub mod registry;
 mod simulated;
