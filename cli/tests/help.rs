@@ -86,7 +86,10 @@ fn what_is_typed_wrong() {
         ("wrong/no-data", "train none.yaml"),
         ("wrong/set", "train run.yaml --set train.batch_size"),
         ("wrong/flag-value", "train run.yaml --use_gate maybe"),
-        ("wrong/backend", "train run.yaml --backend claude_chat"),
+        (
+            "wrong/backend",
+            "train run.yaml --backend simulated --target_backend cursor_exec",
+        ),
         ("wrong/benchmark", "train run.yaml --env searchq"),
         ("wrong/slots", "train run.yaml --slots 100000000"),
         ("wrong/no-skill", "train run.yaml --skill_init nowhere.md"),
