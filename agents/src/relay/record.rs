@@ -1,0 +1,140 @@
+//! What was asked and answered through a relay.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::allow::Refusal;
+
+/// Tokens of one exchange, as the provider counted them: cached ones are part of those sent,
+/// reasoning is part of those received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    /// Sent.
+    pub input: u64,
+    /// Of those, read from the provider's cache.
+    pub cached: u64,
+    /// Received.
+    pub output: u64,
+    /// Of those, hidden reasoning.
+    pub reasoning: u64,
+}
+
+impl Tokens {
+    /// Returns those sent and received.
+    #[must_use]
+    pub const fn total(self) -> u64 {
+        self.input + self.output
+    }
+}
+
+impl std::ops::AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.cached += other.cached;
+        self.output += other.output;
+        self.reasoning += other.reasoning;
+    }
+}
+
+/// What the model said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// Its text.
+    pub text: String,
+    /// Its reasoning, where it is shown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// The tools that it called: name, arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<(String, String)>,
+    /// Why it ended, in the interface's word; `None` if the answer broke off.
+    pub finish: Option<String>,
+    /// An error in the midst of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// One request that left, and its answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Exchange {
+    /// The request as the CLI sent it.
+    pub request: Arc<Value>,
+    /// Status of the provider's answer.
+    pub status: u16,
+    /// Tries that it took.
+    pub tries: u32,
+    /// What the model said.
+    pub said: Said,
+    /// What it came to.
+    pub tokens: Tokens,
+}
+
+impl Exchange {
+    /// Returns whether a text stands in what the CLI sent.
+    #[must_use]
+    pub fn sent(&self, text: &str) -> bool {
+        holds(&self.request, text)
+    }
+}
+
+fn holds(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(found) => found.contains(text),
+        Value::Array(list) => list.iter().any(|value| holds(value, text)),
+        Value::Object(map) => map.values().any(|value| holds(value, text)),
+        _ => false,
+    }
+}
+
+/// Why a task cannot be judged: it was not the agent's fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The provider refused or failed: status (0: no connection), its words, its Retry-After in
+    /// milliseconds.
+    Provider {
+        /// Status; 0 if there was no answer.
+        status: u16,
+        /// Its words, shortened, without the credential.
+        words: String,
+        /// When to come again.
+        retry_after_ms: Option<u64>,
+    },
+    /// The gate let nothing more out.
+    Gate(String),
+}
+
+/// Everything that went through a relay.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The exchanges, in the order in which they were answered.
+    pub exchanges: Vec<Exchange>,
+    /// Tokens of all of them.
+    pub tokens: Tokens,
+    /// What was not let out.
+    pub refused: Vec<Refusal>,
+    /// The last trouble that was not got over.
+    pub trouble: Option<Trouble>,
+}
+
+/// A record that is being written.
+#[derive(Clone, Default)]
+pub(super) struct Writing(Arc<Mutex<Record>>);
+
+impl Writing {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
+        // No section under this lock can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, exchange: Exchange) {
+        let mut record = self.lock();
+        record.tokens += exchange.tokens;
+        // An answer after a trouble means that it was got over.
+        if exchange.status == 200 && exchange.said.finish.is_some() {
+            record.trouble = None;
+        }
+        record.exchanges.push(exchange);
+    }
+}
