@@ -271,7 +271,7 @@ async fn a_task_has_so_many_requests_and_tokens() {
         ),
     ] {
         let rig = Rig::start(Wire::Messages, Wire::Messages, well(), |plan| {
-            plan.caps = caps
+            plan.caps = caps;
         })
         .await;
         for expected in [200, 200, 403] {
