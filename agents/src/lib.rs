@@ -1,9 +1,11 @@
 //! Agents: coding CLIs that do a task in a workspace.
 //!
 //! Must not know queues, benchmarks or runs. Start at [`streams`]: what a CLI printed, read into one
-//! [`Account`] whatever the CLI; and at [`relay`]: the only way from a sandbox to a model.
+//! [`Account`] whatever the CLI; at [`relay`]: the only way from a sandbox
+//! to a model; at [`cli`]: how each CLI is called.
 
 pub mod account;
+pub mod cli;
 pub mod relay;
 pub mod streams;
 

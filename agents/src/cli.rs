@@ -1,0 +1,191 @@
+//! How each CLI is called for one task: files, arguments, environment, prompt (exec-CLIs spec).
+//!
+//! A [`Cli`] is pure: it says what to run and never runs it. A new one is one file with a
+//! `pub(crate) const` and one line in [`ALL`]; who cannot write Rust declares one ([`declared`]).
+
+mod claude;
+mod codex;
+mod copilot;
+pub mod declared;
+mod gemini;
+mod opencode;
+mod qwen;
+mod version;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::relay::Wire;
+use crate::streams::Dialect;
+
+pub use self::version::{Range, Version};
+
+/// The name under which the trained skill is installed.
+pub const SKILL_NAME: &str = "skillopt-target";
+
+/// All CLIs that are built in.
+pub const ALL: &[Cli] = &[
+    codex::CODEX,
+    claude::CLAUDE,
+    copilot::COPILOT,
+    opencode::OPENCODE,
+    gemini::GEMINI,
+    qwen::QWEN,
+];
+
+/// Finds a CLI by the name of its backend, e.g. `codex_exec`.
+#[must_use]
+pub fn find(backend: &str) -> Option<&'static Cli> {
+    ALL.iter().find(|cli| cli.backend == backend)
+}
+
+/// A CLI.
+#[derive(Clone, Copy)]
+pub struct Cli {
+    /// Name of its backend.
+    pub backend: &'static str,
+    /// Name of its program.
+    pub program: &'static str,
+    /// Package from which its program comes, and where in it the program lies.
+    pub package: &'static str,
+    /// Versions that it was tried with.
+    pub tested: Range,
+    /// What it speaks to its model.
+    pub wire: Wire,
+    /// What it prints.
+    pub dialect: Dialect,
+    /// Makes the call of one task.
+    pub call: fn(&Errand<'_>) -> Call,
+}
+
+impl std::fmt::Debug for Cli {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Cli").field(&self.backend).finish()
+    }
+}
+
+/// One task for an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Errand<'a> {
+    /// What it is told.
+    pub prompt: &'a str,
+    /// The trained skill: the text of its `SKILL.md`, front matter included.
+    pub skill: &'a str,
+    /// The skill's other files, by their path in its folder.
+    pub skill_files: &'a BTreeMap<String, String>,
+    /// The model, as the provider knows it.
+    pub model: &'a str,
+    /// Port of 127.0.0.1 where the relay answers.
+    pub port: u16,
+    /// A key that is worth nothing outside.
+    pub key: &'a str,
+    /// How hard the model thinks; empty leaves it to the CLI.
+    pub effort: &'a str,
+    /// Most tokens of one answer; 0 leaves it to the CLI.
+    pub max_tokens: u32,
+    /// Folders inside the sandbox.
+    pub home: &'a str,
+    /// The folder that it works in.
+    pub work: &'a str,
+    /// Further settings of the backend, by their key.
+    pub settings: &'a Map<String, Value>,
+}
+
+impl Errand<'_> {
+    /// Returns the relay's address with a path.
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Returns a setting that is a text.
+    fn setting(&self, key: &str) -> Option<&str> {
+        let text = self.settings.get(key)?.as_str()?.trim();
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// Returns the skill's files below a folder of skills, for CLIs that look there.
+    fn skill_in(&self, folder: &str) -> Vec<File> {
+        let base = format!("{folder}/{SKILL_NAME}");
+        let others = self.skill_files.iter();
+        let others = others.map(|(path, text)| File::work(&format!("{base}/{path}"), text));
+        let main = File::work(&format!("{base}/SKILL.md"), self.skill);
+        std::iter::once(main).chain(others).collect()
+    }
+}
+
+/// Where a file goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The folder that the agent works in.
+    Work,
+    /// Its home.
+    Home,
+}
+
+/// A file that the agent finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Below which folder.
+    pub place: Place,
+    /// Its path there.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
+}
+
+impl File {
+    fn work(path: &str, text: &str) -> Self {
+        Self {
+            place: Place::Work,
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    fn home(path: &str, text: impl Into<String>) -> Self {
+        Self {
+            place: Place::Home,
+            path: path.to_owned(),
+            text: text.into(),
+        }
+    }
+}
+
+/// How a CLI is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment, apart from what every program gets (`HOME`, `PATH`, `TMPDIR`, `LANG`,
+    /// `TERM`).
+    pub env: BTreeMap<String, String>,
+    /// What it reads from standard input.
+    pub stdin: String,
+    /// Files that lie there.
+    pub files: Vec<File>,
+    /// A file below the working folder where the CLI leaves the agent's last words.
+    pub last_words: Option<String>,
+}
+
+fn args(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    owned.collect()
+}
+
+/// Words a prompt so that no CLI takes its beginning for a command or a flag of its own.
+fn escaped(prompt: &str) -> String {
+    match prompt.trim_start().chars().next() {
+        Some('/' | '-' | '$' | '!' | '#' | '@') => format!("Task:\n{prompt}"),
+        _ => prompt.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

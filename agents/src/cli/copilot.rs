@@ -1,0 +1,57 @@
+//! GitHub Copilot CLI with a provider of our own (exec-CLIs spec 6.2): no login is needed.
+
+use super::{Call, Cli, Errand, Range, Version, args, env, escaped};
+use crate::relay::Wire;
+use crate::streams::Dialect;
+
+pub(super) const COPILOT: Cli = Cli {
+    backend: "copilot_exec",
+    program: "copilot",
+    package: "@github/copilot",
+    tested: Range {
+        first: Version(1, 0, 102),
+        last: Version(1, 0, 102),
+    },
+    wire: Wire::Chat,
+    dialect: Dialect::Copilot,
+    call,
+};
+
+fn call(errand: &Errand<'_>) -> Call {
+    let words = args(&[
+        "--output-format",
+        "json",
+        "--stream",
+        "off",
+        "--no-color",
+        "--log-level",
+        "none",
+        "--disable-builtin-mcps",
+        "--no-custom-instructions",
+        "--allow-all-tools",
+    ]);
+    Call {
+        args: words,
+        env: env(&[
+            ("COPILOT_HOME", &format!("{}/.copilot", errand.home)),
+            ("COPILOT_OFFLINE", "true"),
+            ("COPILOT_AUTO_UPDATE", "false"),
+            ("COPILOT_PROVIDER_BASE_URL", &errand.url("/v1")),
+            ("COPILOT_PROVIDER_API_KEY", errand.key),
+            ("COPILOT_MODEL", errand.model),
+        ]),
+        stdin: with_skill(errand),
+        files: errand.skill_in(".agents/skills"),
+        last_words: None,
+    }
+}
+
+/// A CLI that offers skills through a tool uses them if the model wishes; the words say that it
+/// should.
+pub(super) fn with_skill(errand: &Errand<'_>) -> String {
+    format!(
+        "First load the skill `{}` with your skill tool and follow it.\n\n{}",
+        super::SKILL_NAME,
+        escaped(errand.prompt)
+    )
+}
