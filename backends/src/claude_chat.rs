@@ -6,6 +6,7 @@ mod fault;
 mod generation;
 mod program;
 mod read;
+mod result;
 mod stream;
 
 use std::sync::Arc;

@@ -1,8 +1,16 @@
 //! `codex_exec`: the Codex CLI, as a text model for the optimizer.
 
+mod events;
+mod text;
+
+use std::sync::Arc;
+
+use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, Word};
 
-use crate::declare::{BackendKey, Declaration, Label, SDK, SWITCH, Work, describes_nothing, key};
+use crate::contract::ChatModel;
+use crate::declare::{BackendKey, Declaration, Label, Local, Options, SDK, SWITCH, Work, key};
+use crate::error::CallError;
 
 /// What the program knows of `codex_exec`.
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -27,8 +35,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     default_model: |_| None,
     timeout_seconds: Some(600.0),
     keys: KEYS,
-    describe: describes_nothing,
-    connect: None,
+    describe,
+    connect: Some(connect),
 };
 
 const KEYS: &[BackendKey] = &[
@@ -82,3 +90,30 @@ const SANDBOX: &[Word] = &[
     ("read-only", &[]),
     ("danger-full-access", &[]),
 ];
+
+fn describe(options: Options<'_>, profile: &mut Profile) {
+    if let Some(name) = options.text("codex_exec_profile") {
+        let setting = ("profile".to_owned(), name.into());
+        profile.settings.extend([setting]);
+    }
+    if profile.reasoning_effort.is_empty() {
+        let effort = options.text("codex_exec_reasoning_effort");
+        profile.reasoning_effort = effort.unwrap_or_default();
+    }
+    if profile.reasoning_effort == "none" {
+        profile.reasoning_effort.clear();
+    }
+}
+
+fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, CallError> {
+    if profile.role != "optimizer" {
+        return Err(CallError::Misconfigured {
+            endpoint: text::NAME.to_owned(),
+            status: 0,
+            detail: "as a target it is an agent and answers no conversation; choose a chat \
+                backend for this benchmark"
+                .to_owned(),
+        });
+    }
+    Ok(Arc::new(text::Client::new(profile, local)))
+}

@@ -1,8 +1,16 @@
 //! `copilot_chat`: the Copilot CLI as a text model.
 
+mod events;
+mod program;
+
+use std::sync::Arc;
+
+use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, int};
 
-use crate::declare::{BackendKey, Declaration, Label, Work, describes_nothing, key, ops};
+use crate::contract::ChatModel;
+use crate::declare::{BackendKey, Declaration, Label, Local, Options, Work, key, ops};
+use crate::error::CallError;
 
 /// What the program knows of `copilot_chat`.
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -19,8 +27,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     default_model: |_| None,
     timeout_seconds: Some(600.0),
     keys: KEYS,
-    describe: describes_nothing,
-    connect: None,
+    describe,
+    connect: Some(connect),
 };
 
 const KEYS: &[BackendKey] = &[
@@ -28,13 +36,14 @@ const KEYS: &[BackendKey] = &[
         "copilot_chat_optimizer_model",
         Kind::Text,
         "none",
-        "Model of the optimizer.",
+        "Model of the optimizer; without one the program chooses. `model.optimizer` is not \
+         looked at.",
     ),
     key(
         "copilot_chat_target_model",
         Kind::Text,
         "none",
-        "Model of the target.",
+        "Model of the target; without one the program chooses. `model.target` is not looked at.",
     ),
     ops(key(
         "copilot_chat_timeout",
@@ -43,3 +52,14 @@ const KEYS: &[BackendKey] = &[
         "Seconds for one exchange.",
     )),
 ];
+
+fn describe(options: Options<'_>, profile: &mut Profile) {
+    let own = options.text(&format!("copilot_chat_{}_model", profile.role));
+    profile.model = own.unwrap_or_default();
+    // The program has no word for it that all its models take.
+    profile.reasoning_effort.clear();
+}
+
+fn connect(_: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, CallError> {
+    Ok(Arc::new(program::Client::new(local)))
+}

@@ -6,6 +6,7 @@
 mod address;
 mod agents;
 mod claude_chat;
+mod cli;
 mod codex_exec;
 pub mod contract;
 mod copilot_chat;

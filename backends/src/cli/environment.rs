@@ -1,0 +1,82 @@
+//! What a program sees of our environment: what is listed, and nothing else.
+
+use std::path::PathBuf;
+
+/// Looks a variable up.
+pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// How a program finds others, which language it speaks, how it gets out.
+const GENERAL: &[&str] = &[
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+];
+
+/// Returns what is set of the general variables and of those that one program wants.
+pub(crate) fn allowed(env: Lookup<'_>, own: &[&str]) -> Vec<(String, String)> {
+    let mut pairs: Vec<(String, String)> = GENERAL
+        .iter()
+        .chain(own)
+        .filter_map(|name| Some(((*name).to_owned(), env(name)?)))
+        .collect();
+    if !pairs.iter().any(|(name, _)| name == "LANG") {
+        pairs.push(("LANG".to_owned(), "C.UTF-8".to_owned()));
+    }
+    pairs
+}
+
+/// Returns the folder in which a vendor's program keeps its things: where `variable` says, else
+/// `folder` in the home of the machine's user.
+pub(crate) fn folder(env: Lookup<'_>, variable: &str, folder: &str) -> Option<PathBuf> {
+    let set = |name: &str| env(name).filter(|value| !value.trim().is_empty());
+    set(variable)
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(set("HOME")?).join(folder)))
+}
+
+/// Returns a program as it can be started from any folder.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let path = PathBuf::from(name);
+    if name.contains('/') {
+        std::path::absolute(&path).unwrap_or(path)
+    } else {
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_listed_stays_here() {
+        let env = |name: &str| Some(format!("value of {name}"));
+        let pairs = allowed(&env, &["OWN"]);
+        let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(
+            names.contains(&"PATH") && names.contains(&"OWN"),
+            "{names:?}"
+        );
+        assert_eq!(names.len(), GENERAL.len() + 1);
+        let bare = allowed(&|_| None, &["OWN"]);
+        assert_eq!(bare, [("LANG".to_owned(), "C.UTF-8".to_owned())]);
+    }
+
+    #[test]
+    fn a_program_is_found_from_any_folder() {
+        assert_eq!(program("claude"), PathBuf::from("claude"));
+        assert!(program("./bin/claude").is_absolute());
+    }
+}
