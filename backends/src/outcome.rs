@@ -67,7 +67,9 @@ impl Outcome {
         }
     }
 
-    fn of_reply(reply: &ChatReply) -> Self {
+    /// Names what came of an exchange that gave a reply.
+    #[must_use]
+    pub fn of_reply(reply: &ChatReply) -> Self {
         if reply.finish == Finish::Length {
             Self::Truncated
         } else if !reply.tool_calls.is_empty() {

@@ -90,8 +90,8 @@ impl Preflight {
         let answered = self.target_calls.saturating_mul(ANSWER_TOKENS);
         let asked = self.optimizer_calls.saturating_mul(STAGE_TOKENS / 2);
         let [for_target, for_optimizer] = self.tokens_by_role;
-        let target = target.of(for_target.saturating_sub(answered), answered);
-        let optimizer = optimizer.of(for_optimizer.saturating_sub(asked), asked);
+        let target = target.at_most(for_target.saturating_sub(answered), answered);
+        let optimizer = optimizer.at_most(for_optimizer.saturating_sub(asked), asked);
         Some(target.saturating_add(optimizer))
     }
 

@@ -1,26 +1,36 @@
-//! What models cost, by a file that the user keeps: prices change, and we do not guess them.
+//! What models cost: by a file that the user keeps, and for the rest by a dated table of public list
+//! prices that comes with the program. What is in neither is unknown, never free.
 //!
 //! ```yaml
 //! prices:
 //!   - model: gpt-5.5*      # `*` is any text; the first line that fits counts
 //!     input: 1.25          # US dollars for a million tokens sent
+//!     cached: 0.125        # of these, what the provider had in its cache; like `input` if left out
 //!     output: 10           # and received
+//!     reasoning: 10        # of these, hidden reasoning; like `output` if left out
 //!     as_of: 2026-05-01    # when somebody looked it up
 //! ```
 
 use std::path::Path;
+
+use skillopt_core::job::Price;
 
 use crate::load::{LoadError, read_layer};
 use crate::node::{Data, Mapping, Node};
 use crate::problem::Problem;
 use crate::setting::{number, scalar_text};
 use crate::suggest::nearest;
+use crate::yaml;
 
 /// Most lines of a price file.
 const LINES_MAX: usize = 10_000;
 /// Highest price, in US dollars for a million tokens; anything above is a slip of units.
 const USD_MAX: f64 = 100_000.0;
-const KEYS: [&str; 4] = ["model", "input", "output", "as_of"];
+const KEYS: [&str; 6] = ["model", "input", "cached", "output", "reasoning", "as_of"];
+/// Prices that come with the program.
+const SHIPPED: &str = include_str!("../../data/prices.yaml");
+/// What it is called in messages.
+const SHIPPED_NAME: &str = "data/prices.yaml";
 
 /// Why there are no prices.
 #[derive(Debug, thiserror::Error)]
@@ -42,10 +52,8 @@ impl From<Box<Problem>> for PriceError {
 /// The price of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelPrice {
-    /// Millionths of a US dollar for a million tokens sent.
-    pub input: u64,
-    /// Millionths of a US dollar for a million tokens received.
-    pub output: u64,
+    /// What tokens cost.
+    pub price: Price,
     /// When it was looked up, as the file says.
     pub as_of: String,
 }
@@ -60,12 +68,31 @@ impl Prices {
     /// # Errors
     /// It cannot be read, or a line is no price; the message names the place.
     pub fn load(path: &Path) -> Result<Self, PriceError> {
-        let mut layer = read_layer(path, &path.display().to_string())?;
+        Ok(Self::of(read_layer(path, &path.display().to_string())?)?)
+    }
+
+    /// Returns the public list prices that come with the program.
+    ///
+    /// # Errors
+    /// Never, for a test reads them.
+    pub fn shipped() -> Result<Self, PriceError> {
+        let layer = yaml::parse(SHIPPED, SHIPPED_NAME).map_err(LoadError::from)?;
+        Ok(Self::of(layer)?)
+    }
+
+    /// Returns these prices, and `others` for the models that have none here.
+    #[must_use]
+    pub fn or(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
+    fn of(mut layer: Mapping) -> Result<Self, Box<Problem>> {
         let list = layer.remove("prices");
         if let Some((key, node)) = layer.iter().next() {
             let mut problem = Problem::new(key, node, "is unknown in a price file");
             problem.allowed = Some("`prices` with a list".to_owned());
-            return Err(Box::new(problem).into());
+            return Err(Box::new(problem));
         }
         let Some(list) = list else {
             return Ok(Self::default());
@@ -75,7 +102,7 @@ impl Prices {
                 let lines: Result<Vec<_>, _> = lines.iter().map(line).collect();
                 Ok(Self(lines?))
             }
-            _ => Err(wrong("prices", &list, "is not a list of prices").into()),
+            _ => Err(wrong("prices", &list, "is not a list of prices")),
         }
     }
 
@@ -101,8 +128,12 @@ fn line(node: &Node) -> Result<(String, ModelPrice), Box<Problem>> {
     }
     let model = text(map, node, "model")?;
     let price = ModelPrice {
-        input: dollars(map, node, "input")?,
-        output: dollars(map, node, "output")?,
+        price: Price {
+            input: dollars(map, node, "input")?,
+            output: dollars(map, node, "output")?,
+            cached: optional(map, node, "cached")?,
+            reasoning: optional(map, node, "reasoning")?,
+        },
         as_of: map.get("as_of").and_then(scalar_text).unwrap_or_default(),
     };
     Ok((model, price))
@@ -117,6 +148,10 @@ fn text(map: &Mapping, line: &Node, key: &str) -> Result<String, Box<Problem>> {
     let node = field(map, line, key)?;
     let text = scalar_text(node).filter(|text| !text.trim().is_empty());
     text.ok_or_else(|| wrong("prices.model", node, "is not the name of a model"))
+}
+
+fn optional(map: &Mapping, line: &Node, key: &str) -> Result<Option<u64>, Box<Problem>> {
+    map.get(key).map(|_| dollars(map, line, key)).transpose()
 }
 
 /// Reads US dollars as millionths, rounded up: an estimate must not be too low.
@@ -174,11 +209,39 @@ mod tests {
              - {model: gpt-5.5*, input: 1.25, output: 10, as_of: 2026-05-01}\n",
         )
         .unwrap();
-        let price = |model| prices.price_of(model).map(|p| (p.input, p.output));
+        let price = |model| {
+            prices
+                .price_of(model)
+                .map(|p| (p.price.input, p.price.output))
+        };
         assert_eq!(price("gpt-5.5-mini"), Some((100_000, 2_000_000)));
         assert_eq!(price("gpt-5.5-large"), Some((1_250_000, 10_000_000)));
         assert_eq!(price("gpt-5"), None);
         assert_eq!(prices.price_of("gpt-5.5").unwrap().as_of, "2026-05-01");
+    }
+
+    #[test]
+    fn the_shipped_prices_are_dated_and_cached_tokens_are_never_dearer() {
+        let shipped = Prices::shipped().unwrap();
+        for (model, ModelPrice { price, as_of }) in &shipped.0 {
+            assert!(as_of.len() == 10 && as_of.starts_with("20"), "{model}");
+            assert!(
+                price.cached.is_none_or(|cached| cached <= price.input),
+                "{model}"
+            );
+            assert!(price.input <= price.output, "{model}");
+        }
+        let own = load("prices: [{model: gpt-4o, input: 1, output: 2, reasoning: 3}]").unwrap();
+        let all = own.or(shipped);
+        assert_eq!(
+            all.price_of("gpt-4o").unwrap().price.reasoning,
+            Some(3_000_000)
+        );
+        let mini = all.price_of("gpt-5-mini-2025-08-07").unwrap().price;
+        assert_eq!((mini.input, mini.cached), (250_000, Some(25_000)));
+        for unknown in ["sim-target", "gpt-4o-audio-preview", "gpt-5-pro", "qwen3"] {
+            assert_eq!(all.price_of(unknown), None, "{unknown}");
+        }
     }
 
     #[test]

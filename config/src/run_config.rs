@@ -210,7 +210,7 @@ settings! {
     budget_tokens: Option<u64> = "budget.tokens", Kind::Int { min: 1, max: i64::MAX }, None, FLAG_OPS;
     /// Most US dollars that the run may spend; absent = no limit. Needs the prices of its models.
     budget_usd: Option<f64> = "budget.usd", float(0.000_001, 1e9), None, FLAG_OPS;
-    /// File with the prices of models; empty = no price is known.
+    /// File with the prices of models; its lines go before the list prices that come with the program.
     budget_prices: String = "budget.prices", Kind::Path, String::new(), FLAG_OPS;
 
     /// A name for a pair of backends, one for each role.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use skillopt_config::{PriceError, Prices, RunConfig};
-use skillopt_core::job::{Payer, Price, Work};
+use skillopt_core::job::{Payer, Work};
 use skillopt_queue::ledger::Caps;
 
 /// Who pays for the calls of a run: one payer for each of its models, for they cost differently.
@@ -40,16 +40,14 @@ impl Payers {
     /// # Errors
     /// The prices cannot be read, or a cap in dollars needs one that is unknown.
     pub fn new(config: &RunConfig) -> Result<Self, PayError> {
-        let prices = match config.budget_prices.as_str() {
+        let own = match config.budget_prices.as_str() {
             "" => Prices::default(),
             path => Prices::load(Path::new(path))?,
         };
+        let prices = own.or(Prices::shipped()?);
         let is_capped = !caps(config).is_none();
         let payer = |model: &str| {
-            let price = prices.price_of(model).map(|price| Price {
-                input: price.input,
-                output: price.output,
-            });
+            let price = prices.price_of(model).map(|found| found.price);
             if price.is_none() && config.budget_usd.is_some() {
                 let model = model.to_owned();
                 return Err(PayError::Unpriced { model });
@@ -150,6 +148,8 @@ fn micro_usd(usd: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use skillopt_core::job::Price;
+
     use super::*;
 
     #[test]
@@ -172,6 +172,7 @@ mod tests {
         let price = Price {
             input: 1_500_000,
             output: 2_000_000,
+            ..Price::default()
         };
         assert_eq!(target.price, Some(price));
         assert!(!target.is_capped);

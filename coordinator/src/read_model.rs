@@ -279,6 +279,8 @@ impl<'a> Facts<'a> {
             calls: whole("calls"),
             prompt_tokens: whole("prompt_tokens"),
             completion_tokens: whole("completion_tokens"),
+            cached_tokens: whole("cached_tokens"),
+            reasoning_tokens: whole("reasoning_tokens"),
         }
     }
 
@@ -288,10 +290,9 @@ impl<'a> Facts<'a> {
         let rows = stages
             .filter_map(Value::as_object)
             .map(|s| Facts(s).token_row());
-        rows.fold(TokenRow::default(), |sum, row| TokenRow {
-            calls: sum.calls + row.calls,
-            prompt_tokens: sum.prompt_tokens + row.prompt_tokens,
-            completion_tokens: sum.completion_tokens + row.completion_tokens,
+        rows.fold(TokenRow::default(), |mut sum, row| {
+            sum += row;
+            sum
         })
     }
 }

@@ -303,16 +303,44 @@ pub struct Price {
     pub input: u64,
     /// Tokens received.
     pub output: u64,
+    /// Tokens sent that the provider had in its cache; `None`: like the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
+    /// Tokens of hidden reasoning; `None`: like the others received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<u64>,
 }
 
 impl Price {
+    /// Returns what tokens cost at most, in millionths of a US dollar, rounded up: as if none were
+    /// cached, and all of the dearer kind.
+    #[must_use]
+    pub fn at_most(self, prompt_tokens: u64, completion_tokens: u64) -> u64 {
+        let input = self.input.max(self.cached.unwrap_or(0));
+        let output = self.output.max(self.reasoning.unwrap_or(0));
+        sum([(input, prompt_tokens), (output, completion_tokens)])
+    }
+
     /// Returns what tokens cost, in millionths of a US dollar, rounded up.
     #[must_use]
-    pub fn of(self, prompt_tokens: u64, completion_tokens: u64) -> u64 {
-        let exact = u128::from(self.input) * u128::from(prompt_tokens)
-            + u128::from(self.output) * u128::from(completion_tokens);
-        u64::try_from(exact.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    pub fn of(self, usage: Usage) -> u64 {
+        // A provider may count more of a kind than there are.
+        let cached = usage.cached_tokens.min(usage.prompt_tokens);
+        let reasoning = usage.reasoning_tokens.min(usage.completion_tokens);
+        sum([
+            (self.input, usage.prompt_tokens - cached),
+            (self.cached.unwrap_or(self.input), cached),
+            (self.output, usage.completion_tokens - reasoning),
+            (self.reasoning.unwrap_or(self.output), reasoning),
+        ])
     }
+}
+
+/// Adds up prices for a million tokens times tokens.
+fn sum<const N: usize>(parts: [(u64, u64); N]) -> u64 {
+    let cost = |(price, tokens): (u64, u64)| u128::from(price) * u128::from(tokens);
+    let exact: u128 = parts.into_iter().map(cost).sum();
+    u64::try_from(exact.div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
@@ -357,4 +385,44 @@ pub enum FailureClass {
     Data,
     /// A cap of the run, its sweep or its tenant is reached.
     Budget,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_token_has_its_price_and_none_costs_more_than_at_most() {
+        let price = Price {
+            input: 2_000_000,
+            output: 8_000_000,
+            cached: Some(500_000),
+            reasoning: Some(9_000_000),
+        };
+        let usage = |cached_tokens, reasoning_tokens| Usage {
+            calls: 1,
+            prompt_tokens: 10,
+            completion_tokens: 4,
+            cached_tokens,
+            reasoning_tokens,
+        };
+        for (cached, reasoning, want) in [
+            (0, 0, 52),
+            (10, 0, 37),
+            (6, 0, 43),
+            (0, 4, 56),
+            // More than there are.
+            (99, 99, 41),
+        ] {
+            let cost = price.of(usage(cached, reasoning));
+            assert_eq!(cost, want, "{cached} {reasoning}");
+            assert!(cost <= price.at_most(10, 4));
+        }
+        let plain = Price {
+            cached: None,
+            reasoning: None,
+            ..price
+        };
+        assert_eq!(plain.of(usage(5, 2)), 52);
+    }
 }

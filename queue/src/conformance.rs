@@ -152,6 +152,7 @@ macro_rules! conformance_ledger {
             what_may_be_given_back_is_waited_for all_purses_pay_or_none
             a_repeated_call_counts_once a_lost_worker_gives_back
             a_late_settlement_counts_once a_call_without_a_reservation_counts_once
+            calls_are_told_apart_once_by_what_they_were_for
             an_unknown_price_is_refused_by_a_cap_in_dollars caps_may_be_moved
             no_schedule_exceeds_a_cap a_thousand_crashes_leave_nothing_reserved
             late_settlements_are_remembered_for_a_day large_amounts_are_exact);

@@ -6,6 +6,7 @@
 
 mod machine;
 mod memory;
+mod tally;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::store;
 
 pub use self::memory::MemoryLedger;
+pub use self::tally::{Counts, KINDS_MAX, Tally, Use};
 
 /// Names of settlements and of lapsed reservations that are remembered, of each at most.
 pub const REMEMBERED_MAX: usize = 200_000;
@@ -127,6 +129,8 @@ pub struct Settlement {
     pub used: Amount,
     /// Whether the price is unknown.
     pub is_unpriced: bool,
+    /// What is told of calls beside: no cap looks at it.
+    pub tally: Tally,
 }
 
 /// The answer to a reservation.
@@ -177,4 +181,10 @@ pub trait Ledger: Send + Sync + 'static {
     /// # Errors
     /// If the ledger cannot be reached.
     async fn balances(&self, purses: &[String]) -> Result<Vec<Balance>, store::Error>;
+
+    /// Returns what the calls of purses were for, in order; an unknown purse has none.
+    ///
+    /// # Errors
+    /// If the ledger cannot be reached.
+    async fn tallies(&self, purses: &[String]) -> Result<Vec<Tally>, store::Error>;
 }

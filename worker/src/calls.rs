@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use skillopt_backends::{CallError, ChatReply, ChatRequest};
+use skillopt_backends::{CallError, ChatReply, ChatRequest, Outcome};
 use skillopt_core::job::Envelope;
 use skillopt_queue::Ticket;
 
@@ -44,12 +44,30 @@ pub(crate) struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// Makes one call, number `turn` of this delivery.
+    /// Makes one call, number `turn` of this delivery. An answer without a word is asked for once
+    /// more: providers send such ones now and then, and only a second one is the model's own.
     pub(crate) async fn ask(
         &self,
         model: &Model,
         request: &ChatRequest,
         turn: u32,
+    ) -> Result<ChatReply, CallError> {
+        let name = format!("{}/{turn}", self.ticket.fence.0);
+        let answer = self.once(model, request, &name).await;
+        let first = match answer {
+            Ok(reply) if Outcome::of_reply(&reply) == Outcome::Empty => reply,
+            other => return other,
+        };
+        let mut second = self.once(model, request, &format!("{name}/again")).await?;
+        second.usage += first.usage;
+        Ok(second)
+    }
+
+    async fn once(
+        &self,
+        model: &Model,
+        request: &ChatRequest,
+        id: &str,
     ) -> Result<ChatReply, CallError> {
         let Some(meter) = self.meter else {
             let answer = model.client.chat(request).await;
@@ -57,7 +75,7 @@ impl Calls<'_> {
             return answer;
         };
         let which = Which {
-            id: &format!("{}/{turn}", self.ticket.fence.0),
+            id,
             payer: self.envelope.payer.as_ref(),
             profile: &model.profile,
             hedge_permille: self.envelope.limits.hedge_permille,

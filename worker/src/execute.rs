@@ -10,7 +10,7 @@ use skillopt_benchmarks::{RolloutError, Task, registry};
 use skillopt_core::Hash;
 use skillopt_core::job::{
     Answer, ChatRecord, ChatWork, Ending, Envelope, Failure, FailureClass, Limits, RolloutRecord,
-    RolloutWork, Usage, Work,
+    RolloutWork, Work,
 };
 use skillopt_runtime::Retry;
 
@@ -186,8 +186,8 @@ async fn chat(blobs: &Blobs, calls: Calls<'_>, work: &ChatWork) -> Result<ChatRe
             usage: reply.usage,
         }),
         Err(e) if e.disposition() == Disposition::GiveUp => Ok(ChatRecord {
+            usage: e.usage().unwrap_or_default(),
             answer: Answer::Refused(e.to_string()),
-            usage: Usage::default(),
         }),
         Err(e) => Err(Trouble::Call(e)),
     }
@@ -265,6 +265,6 @@ fn withheld(item_id: &str, error: &CallError) -> RolloutRecord {
         row,
         conversation: vec![serde_json::json!({"role": "system", "content": reason})],
         files: Map::new(),
-        usage: Usage::default(),
+        usage: error.usage().unwrap_or_default(),
     }
 }

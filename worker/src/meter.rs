@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest};
-use skillopt_core::job::{Failure, FailureClass, Payer, Profile};
-use skillopt_queue::ledger::{Ledger, Reservation, Reserved, Settlement};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Outcome};
+use skillopt_core::job::{Failure, FailureClass, Payer, Profile, Usage};
+use skillopt_queue::ledger::{Amount, Ledger, Reservation, Reserved, Settlement, Tally, Use};
 use skillopt_queue::rates::{Ask, Rates};
 use skillopt_queue::store;
 use skillopt_runtime::clock::Stopwatch;
@@ -194,6 +194,7 @@ impl Meter {
         let open = Open {
             meter: self,
             which,
+            of: of(which, request),
             most: worst(request, which.payer.and_then(|payer| payer.price)),
             is_made: false,
             is_closed: false,
@@ -269,6 +270,7 @@ impl Meter {
                 id: &copy_id,
                 ..which
             },
+            of: of(which, request),
             most: worst(request, which.payer.and_then(|payer| payer.price)),
             is_made: true,
             is_closed: false,
@@ -291,7 +293,8 @@ impl Meter {
 struct Open<'a> {
     meter: &'a Meter,
     which: Which<'a>,
-    most: skillopt_queue::ledger::Amount,
+    of: Use,
+    most: Amount,
     /// Whether it may have reached the provider.
     is_made: bool,
     is_closed: bool,
@@ -300,24 +303,32 @@ struct Open<'a> {
 impl Open<'_> {
     fn close(mut self, answer: &Result<ChatReply, CallError>) {
         let price = self.which.payer.and_then(|payer| payer.price);
-        let used = match answer {
-            Ok(reply) => spent(reply.usage, price),
-            Err(e) => billed(e, self.most, price),
+        let (usage, used) = match answer {
+            Ok(reply) => (reply.usage, spent(reply.usage, price)),
+            Err(e) => match e.usage().filter(|told| told.prompt_tokens > 0) {
+                Some(told) => (told, spent(told, price)),
+                None => (Usage::default(), billed(e, self.most, price)),
+            },
         };
-        self.count(used);
+        self.count(used, usage, Outcome::of(answer).as_str());
     }
 
     fn forget(mut self) {
         self.is_closed = true;
     }
 
-    fn count(&mut self, used: skillopt_queue::ledger::Amount) {
+    fn count(&mut self, used: Amount, usage: Usage, outcome: &str) {
         self.is_closed = true;
         let Some(payer) = self.which.payer else {
             return;
         };
         let is_reserved = payer.is_capped;
-        lock(&self.meter.gathered).add(self.which.id, payer, used);
+        let mut tally = Tally::default();
+        if used.requests > 0 {
+            let counts = cost::counts(used, usage, payer.price.is_none(), outcome);
+            tally.add(std::mem::take(&mut self.of), &counts);
+        }
+        lock(&self.meter.gathered).add(self.which.id, payer, used, &tally);
         if is_reserved {
             self.meter.is_due.notify_one();
         }
@@ -336,9 +347,14 @@ impl Drop for Open<'_> {
             Default::default()
         };
         if self.is_made || self.which.payer.is_some_and(|payer| payer.is_capped) {
-            self.count(used);
+            self.count(used, Usage::default(), "dropped");
         }
     }
+}
+
+/// Says what a call is for.
+fn of(which: Which<'_>, request: &ChatRequest) -> Use {
+    Use::new(&which.profile.role, &request.stage, &request.model)
 }
 
 /// Settlements under way: kept if they were not told.

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use skillopt_backends::{CallError, ChatReply, Disposition};
+use skillopt_backends::{CallError, ChatReply};
 use skillopt_core::capability::Kind;
 
 /// How a delivery of a job ended.
@@ -127,21 +127,24 @@ impl Metrics {
     }
 
     pub(crate) fn call(&self, answer: &Result<ChatReply, CallError>) {
-        let outcome = match answer {
-            Ok(_) => "answered",
-            Err(CallError::Throttled { .. }) => "throttled",
-            Err(e) if e.disposition() == Disposition::GiveUp => "withheld",
-            Err(_) => "failed",
-        };
+        let outcome = skillopt_backends::Outcome::of(answer).as_str();
         self.calls.get_or_create(&[("outcome", outcome)]).inc();
-        if let Ok(reply) = answer {
-            let usage = reply.usage;
-            self.tokens
-                .get_or_create(&[("direction", "sent")])
-                .inc_by(usage.prompt_tokens);
-            self.tokens
-                .get_or_create(&[("direction", "received")])
-                .inc_by(usage.completion_tokens);
+        let usage = match answer {
+            Ok(reply) => Some(reply.usage),
+            Err(e) => e.usage(),
+        };
+        let usage = usage.unwrap_or_default();
+        for (direction, n) in [
+            ("sent", usage.prompt_tokens),
+            ("received", usage.completion_tokens),
+            ("cached", usage.cached_tokens),
+            ("reasoning", usage.reasoning_tokens),
+        ] {
+            // The last two are parts of the first two: absent where nobody counts them.
+            if n > 0 {
+                let labels = [("direction", direction)];
+                self.tokens.get_or_create(&labels).inc_by(n);
+            }
         }
     }
 
@@ -189,7 +192,7 @@ impl Metrics {
         );
         r.register(
             "model_tokens",
-            "Tokens of answered calls, by direction",
+            "Tokens, by direction; those cached are part of those sent, reasoning of those received",
             self.tokens.clone(),
         );
         r.register(

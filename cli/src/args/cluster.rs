@@ -249,13 +249,13 @@ pub(crate) struct DrainArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  skillopt usage\n  skillopt usage --by tenant\n  skillopt usage 3f9c1a"
+    after_help = "Examples:\n  skillopt usage\n  skillopt usage --by tenant\n  skillopt usage --by stage 3f9c1a"
 )]
 pub(crate) struct UsageArgs {
     /// Only this run, sweep or tenant
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Add up by run, sweep or tenant
+    /// Add up by who paid (run, sweep, tenant) or by what calls were for (role, stage, model)
     #[arg(long, value_name = "WHAT", default_value = "run")]
     pub(crate) by: By,
     #[command(flatten)]
@@ -271,6 +271,12 @@ pub(crate) enum By {
     Sweep,
     /// Each tenant.
     Tenant,
+    /// Target and optimizer.
+    Role,
+    /// Rollouts, analysts, merges, …
+    Stage,
+    /// Each model.
+    Model,
 }
 
 #[derive(Debug, Args)]

@@ -137,12 +137,7 @@ fn evaluate(
     told?;
     local.folder.json("timings.json", &timings.to_json())?;
     let found = evaluation.write(&local.folder, prepared, &stage)?;
-    let tokens = TokenRow {
-        calls: stage.usage.calls,
-        prompt_tokens: stage.usage.prompt_tokens,
-        completion_tokens: stage.usage.completion_tokens,
-    };
-    summary(found, tokens, config, out);
+    summary(found, stage.usage.into(), config, out);
     Ok(Exit::Done)
 }
 

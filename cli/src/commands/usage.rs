@@ -1,4 +1,4 @@
-//! `skillopt usage`: requests, tokens and dollars by run, sweep or tenant.
+//! `skillopt usage`: requests, tokens and dollars, by who paid or by what calls were for.
 
 use serde_json::{Value, json};
 use skillopt_coordinator::read_model::LedgerRow;
@@ -18,7 +18,15 @@ impl By {
             Self::Run => "run",
             Self::Sweep => "sweep",
             Self::Tenant => "tenant",
+            Self::Role => "role",
+            Self::Stage => "stage",
+            Self::Model => "model",
         }
+    }
+
+    /// Whether it is somebody who pays, and may have a cap.
+    const fn is_payer(self) -> bool {
+        matches!(self, Self::Run | Self::Sweep | Self::Tenant)
     }
 }
 
@@ -35,7 +43,7 @@ pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
     })?;
     if out.json {
         for row in &answer.rows {
-            out.object("usage", json(by, row));
+            out.object("usage", json(args.by, row));
         }
         return Ok(Exit::Done);
     }
@@ -46,11 +54,27 @@ pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
         });
         return Ok(Exit::Done);
     }
-    let head = [
-        by, "name", "requests", "sent", "received", "held", "dollars", "limits",
-    ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(answer.rows.iter().map(row));
+    let mut rows = Vec::new();
+    if args.by.is_payer() {
+        let head = [
+            by, "name", "requests", "sent", "received", "held", "dollars", "limits",
+        ];
+        rows.push(head.map(str::to_owned).to_vec());
+        rows.extend(answer.rows.iter().map(row));
+    } else {
+        let head = [
+            by,
+            "requests",
+            "sent",
+            "cached",
+            "received",
+            "reasoning",
+            "dollars",
+            "what came",
+        ];
+        rows.push(head.map(str::to_owned).to_vec());
+        rows.extend(answer.rows.iter().map(part_row));
+    }
     for line in table(&rows) {
         out.line(line);
     }
@@ -77,6 +101,31 @@ fn row(row: &Usage) -> Vec<String> {
     ]
 }
 
+fn part_row(row: &Usage) -> Vec<String> {
+    vec![
+        harmless(&row.id),
+        count(row.requests),
+        amount(row.prompt_tokens),
+        amount(row.cached_tokens),
+        amount(row.completion_tokens),
+        amount(row.reasoning_tokens),
+        money(row.micro_usd.map(usd)),
+        outcomes(row),
+    ]
+}
+
+/// Says what came of calls, the most frequent first.
+fn outcomes(row: &Usage) -> String {
+    let mut all: Vec<(&String, &u64)> = row.outcomes.iter().collect();
+    all.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let words = all.into_iter().map(|(word, n)| {
+        let word = harmless(word).replace('_', " ");
+        format!("{word} {}", count(*n))
+    });
+    let words: Vec<String> = words.collect();
+    words.join(", ")
+}
+
 /// Says what a purse may use at most.
 fn limits(row: &Usage) -> String {
     let parts = [
@@ -101,7 +150,11 @@ fn usd(micro_usd: u64) -> f64 {
 }
 
 /// Returns the row that all views of a purse show, with the name of who spends.
-fn json(by: &str, row: &Usage) -> Value {
+fn json(by: By, row: &Usage) -> Value {
+    if !by.is_payer() {
+        return part_json(by, row);
+    }
+    let by = by.word();
     let unknown = row.micro_usd.is_none();
     let mut value = json!(LedgerRow {
         purse: format!("{by}/{}", row.id),
@@ -117,14 +170,51 @@ fn json(by: &str, row: &Usage) -> Value {
         cap_tokens: row.cap_tokens,
         cap_usd: row.cap_micro_usd.map(usd),
     });
+    told(&mut value, row);
     value["id"] = row.id.clone().into();
     value["name"] = row.name.clone().into();
     value
 }
 
+fn part_json(by: By, row: &Usage) -> Value {
+    let mut value = json!({
+        "by": by.word(),
+        "id": row.id,
+        "requests": row.requests,
+        "prompt_tokens": row.prompt_tokens,
+        "completion_tokens": row.completion_tokens,
+        "cost_usd": row.micro_usd.map(usd),
+    });
+    told(&mut value, row);
+    value
+}
+
+/// Adds what is told of calls beside their sums.
+fn told(value: &mut Value, row: &Usage) {
+    value["cached_tokens"] = row.cached_tokens.into();
+    value["reasoning_tokens"] = row.reasoning_tokens.into();
+    value["unpriced_requests"] = row.unpriced_requests.into();
+    let outcomes: std::collections::BTreeMap<_, _> = row.outcomes.iter().collect();
+    value["outcomes"] = json!(outcomes);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_of_calls_is_said_in_order() {
+        let outcomes = [("answer", 1_200), ("server_error", 3), ("throttled", 3)];
+        let seen = part_row(&Usage {
+            id: "merge".to_owned(),
+            requests: 1_206,
+            cached_tokens: 5,
+            outcomes: outcomes.map(|(word, n)| (word.to_owned(), n)).into(),
+            ..Usage::default()
+        });
+        assert_eq!(seen[3], "5");
+        assert_eq!(seen[7], "answer 1,200, server error 3, throttled 3");
+    }
 
     #[test]
     fn an_unknown_price_is_not_nothing() {

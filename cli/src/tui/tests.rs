@@ -107,6 +107,7 @@ fn view(letters: &str, total: u64) -> RunView {
                 calls: 60,
                 prompt_tokens: 90_000,
                 completion_tokens: 5_000,
+                ..TokenRow::default()
             },
             ..StepRow::default()
         });

@@ -93,11 +93,7 @@ impl TrajectoryRow {
             soft: number("soft"),
             reason: text("fail_reason"),
             messages: record.conversation.len() as u64,
-            tokens: TokenRow {
-                calls: record.usage.calls,
-                prompt_tokens: record.usage.prompt_tokens,
-                completion_tokens: record.usage.completion_tokens,
-            },
+            tokens: record.usage.into(),
         }
     }
 }

@@ -75,6 +75,7 @@ mod tests {
                 calls: 1,
                 prompt_tokens: 90,
                 completion_tokens: 10,
+                ..TokenRow::default()
             },
             ..StepRow::default()
         }

@@ -1,6 +1,7 @@
 //! The rows themselves. What was not measured is absent, never 0.
 
 use serde::{Deserialize, Serialize};
+use skillopt_core::job::Usage;
 
 use super::verdict::Verdict;
 
@@ -145,6 +146,51 @@ pub struct TokenRow {
     pub prompt_tokens: u64,
     /// Tokens received.
     pub completion_tokens: u64,
+    /// Of those sent, what the provider had in its cache.
+    #[serde(skip_serializing_if = "is_none")]
+    pub cached_tokens: u64,
+    /// Of those received, hidden reasoning.
+    #[serde(skip_serializing_if = "is_none")]
+    pub reasoning_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_none(n: &u64) -> bool {
+    *n == 0
+}
+
+impl TokenRow {
+    /// Returns the same as it is counted of calls.
+    #[must_use]
+    pub const fn usage(self) -> Usage {
+        Usage {
+            calls: self.calls,
+            prompt_tokens: self.prompt_tokens,
+            completion_tokens: self.completion_tokens,
+            cached_tokens: self.cached_tokens,
+            reasoning_tokens: self.reasoning_tokens,
+        }
+    }
+}
+
+impl From<Usage> for TokenRow {
+    fn from(usage: Usage) -> Self {
+        Self {
+            calls: usage.calls,
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cached_tokens: usage.cached_tokens,
+            reasoning_tokens: usage.reasoning_tokens,
+        }
+    }
+}
+
+impl std::ops::AddAssign for TokenRow {
+    fn add_assign(&mut self, other: Self) {
+        let mut sum = self.usage();
+        sum += other.usage();
+        *self = sum.into();
+    }
 }
 
 /// A step, or the slow update at the end of an epoch, as one row.

@@ -7,6 +7,7 @@ mod glance;
 mod message;
 mod runs;
 mod uploads;
+mod usage;
 mod watch;
 mod why;
 

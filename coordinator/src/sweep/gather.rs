@@ -368,6 +368,8 @@ fn tokens(summary: &Value) -> [TokenRow; 2] {
         row.calls += whole("calls");
         row.prompt_tokens += whole("prompt_tokens");
         row.completion_tokens += whole("completion_tokens");
+        row.cached_tokens += whole("cached_tokens");
+        row.reasoning_tokens += whole("reasoning_tokens");
     }
     rows
 }
@@ -382,7 +384,7 @@ fn cost(tokens: [TokenRow; 2], prices: [Option<Price>; 2]) -> Cost {
         let price = price.ok_or_else(|| {
             Missing::because(format!("the price of the {role}'s model is unknown"))
         })?;
-        sum = sum.saturating_add(price.of(row.prompt_tokens, row.completion_tokens));
+        sum = sum.saturating_add(price.of(row.usage()));
     }
     Ok(sum)
 }

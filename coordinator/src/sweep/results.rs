@@ -153,9 +153,7 @@ impl Results {
         let counts = counts(&cells);
         let mut tokens = TokenRow::default();
         for row in cells.iter().filter_map(|cell| cell.tokens) {
-            tokens.calls += row.calls;
-            tokens.prompt_tokens += row.prompt_tokens;
-            tokens.completion_tokens += row.completion_tokens;
+            tokens += row;
         }
         let cost = total_cost(&facts.cells);
         let (cost_usd, cost_usd_missing_reason) = dollars(&cost);
@@ -251,10 +249,9 @@ fn cell_result(facts: &CellFacts, z: f64) -> CellResult {
         lift,
         lift_missing_reason,
         arms,
-        tokens: facts.tokens.map(|[target, optimizer]| TokenRow {
-            calls: target.calls + optimizer.calls,
-            prompt_tokens: target.prompt_tokens + optimizer.prompt_tokens,
-            completion_tokens: target.completion_tokens + optimizer.completion_tokens,
+        tokens: facts.tokens.map(|[mut sum, optimizer]| {
+            sum += optimizer;
+            sum
         }),
         cost_usd,
         cost_usd_missing_reason,

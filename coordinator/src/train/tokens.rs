@@ -36,12 +36,10 @@ impl Tokens {
     /// Returns the summary of the run (training spec 8.2).
     pub(super) fn summary(&self) -> Value {
         let with_total = |usage: &Usage| {
-            json!({
-                "calls": usage.calls,
-                "prompt_tokens": usage.prompt_tokens,
-                "completion_tokens": usage.completion_tokens,
-                "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-            })
+            let total = usage.prompt_tokens + usage.completion_tokens;
+            let mut record = json!(usage);
+            record["total_tokens"] = total.into();
+            record
         };
         let stages = self.0.borrow();
         let mut total = Usage::default();

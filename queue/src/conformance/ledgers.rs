@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{LedgerRig, MS, TTL};
-use crate::ledger::{Amount, Balance, Caps, Reservation, Reserved, Settlement};
+use crate::ledger::{Amount, Balance, Caps, Counts, Reservation, Reserved, Settlement, Tally, Use};
 
 const RUN: &str = "run/r1";
 const SWEEP: &str = "sweep/s1";
@@ -42,6 +42,7 @@ fn settlement(id: &str, purses: &[&str], used: Amount) -> Settlement {
         is_reserved: true,
         used,
         is_unpriced: false,
+        tally: Tally::default(),
     }
 }
 
@@ -233,6 +234,40 @@ pub async fn a_call_without_a_reservation_counts_once(rig: &LedgerRig) {
         assert_eq!(balance.spent, spent);
         assert!(balance.has_unpriced);
     }
+}
+
+/// By what they were for, and in no way that a cap sees.
+pub async fn calls_are_told_apart_once_by_what_they_were_for(rig: &LedgerRig) {
+    let counts = |n: u64| Counts {
+        requests: n,
+        cached_tokens: 2 * n,
+        outcomes: [("answer".to_owned(), n)].into(),
+        ..Counts::default()
+    };
+    let tally = |uses: &[(&str, u64)]| {
+        let mut tally = Tally::default();
+        for (stage, n) in uses {
+            tally.add(Use::new("optimizer", stage, "a/b:c"), &counts(*n));
+        }
+        tally
+    };
+    let told = |id, uses| Settlement {
+        is_reserved: false,
+        tally: tally(uses),
+        ..settlement(id, &[RUN, SWEEP], Amount::default())
+    };
+    let done = [
+        told("a", &[("merge", 1), ("rank", 4)]),
+        told("b", &[("merge", 2)]),
+    ];
+    for _ in 0..2 {
+        rig.ledger.settle(&done).await.expect("a settlement");
+    }
+    let purses = [RUN, "run/none", SWEEP].map(str::to_owned);
+    let all = tally(&[("merge", 3), ("rank", 4)]);
+    let expected = vec![all.clone(), Tally::default(), all];
+    assert_eq!(rig.ledger.tallies(&purses).await, Ok(expected));
+    assert_eq!(rig.balance(RUN).await.spent, Amount::default());
 }
 
 /// It does not count as free.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use super::{Amount, Balance, Caps, REMEMBERED_MAX, Reservation, Reserved, Settlement};
+use super::{Amount, Balance, Caps, REMEMBERED_MAX, Reservation, Reserved, Settlement, Tally};
 use crate::clock::Timestamp;
 
 /// How long names are remembered.
@@ -17,6 +17,7 @@ const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     purses: HashMap<String, Balance>,
+    tallies: HashMap<String, Tally>,
     held: HashMap<String, Held>,
     ends: BTreeSet<(Timestamp, String)>,
     /// Reservations that were given back because their time was over: they may still be settled.
@@ -94,6 +95,10 @@ impl Machine {
             let balance = self.purses.entry(purse.clone()).or_default();
             balance.spent = balance.spent.plus(done.used);
             balance.has_unpriced |= done.is_unpriced;
+            if !done.tally.is_empty() {
+                let tally = self.tallies.entry(purse.clone()).or_default();
+                tally.join(&done.tally);
+            }
         }
     }
 
@@ -101,6 +106,11 @@ impl Machine {
         self.give_back(now);
         let balance = |purse| self.purses.get(purse).copied().unwrap_or_default();
         purses.iter().map(balance).collect()
+    }
+
+    pub(super) fn tallies(&self, purses: &[String]) -> Vec<Tally> {
+        let tally = |purse| self.tallies.get(purse).cloned().unwrap_or_default();
+        purses.iter().map(tally).collect()
     }
 
     /// Gives back what outlived its time.

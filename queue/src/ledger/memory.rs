@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::machine::Machine;
-use super::{Amount, Balance, Caps, Ledger, Reservation, Reserved, Settlement};
+use super::{Amount, Balance, Caps, Ledger, Reservation, Reserved, Settlement, Tally};
 use crate::clock::Clock;
 use crate::store;
 
@@ -36,6 +36,7 @@ impl MemoryLedger {
                 is_reserved: false,
                 used: spent,
                 is_unpriced: false,
+                tally: Tally::default(),
             };
             machine.settle(self.clock.now(), &earlier);
         }
@@ -70,6 +71,10 @@ impl Ledger for MemoryLedger {
 
     async fn balances(&self, purses: &[String]) -> Result<Vec<Balance>, store::Error> {
         Ok(self.lock().balances(self.clock.now(), purses))
+    }
+
+    async fn tallies(&self, purses: &[String]) -> Result<Vec<Tally>, store::Error> {
+        Ok(self.lock().tallies(purses))
     }
 }
 

@@ -8,7 +8,8 @@ use super::link::Link;
 use super::script::Script;
 use super::shape::Shape;
 use crate::ledger::{
-    Amount, Balance, Caps, Ledger, REMEMBERED_MAX, Reservation, Reserved, Settlement,
+    Amount, Balance, Caps, KINDS_MAX, Ledger, REMEMBERED_MAX, Reservation, Reserved, Settlement,
+    Tally, Use,
 };
 use crate::store::Error;
 
@@ -45,7 +46,12 @@ impl RedisLedger {
     }
 
     async fn run(&self, act: &str, args: &[String]) -> Result<Vec<Value>, Error> {
-        let head = [self.link.now_arg().to_string(), REMEMBERED_MAX.to_string()];
+        let head = [
+            self.link.now_arg().to_string(),
+            REMEMBERED_MAX.to_string(),
+            KINDS_MAX.to_string(),
+            Use::other().to_string(),
+        ];
         let all: Vec<&[u8]> = head
             .iter()
             .map(String::as_bytes)
@@ -77,6 +83,16 @@ impl RedisLedger {
                 },
             },
         })
+    }
+
+    fn tally(&self, answer: Value) -> Result<Tally, Error> {
+        let reply = self.reply();
+        let mut parts = reply.list(answer)?.into_iter();
+        let mut fields = Vec::new();
+        while let Some(name) = parts.next() {
+            fields.push((reply.text(Some(name))?, reply.number(parts.next())?));
+        }
+        Ok(Tally::from_fields(fields))
     }
 
     fn balance(&self, answer: Value) -> Result<Balance, Error> {
@@ -114,6 +130,20 @@ fn amounts(args: &mut Vec<String>, amount: &Amount, purses: &[String]) {
     ];
     args.extend(numbers.iter().map(u64::to_string));
     args.extend_from_slice(purses);
+}
+
+/// For each use its name, the number of its counters, and these by name.
+fn tally(args: &mut Vec<String>, tally: &Tally) {
+    args.push(tally.0.len().to_string());
+    for (of, counts) in &tally.0 {
+        let fields: Vec<(String, u64)> = counts.fields().collect();
+        args.extend([of.to_string(), fields.len().to_string()]);
+        args.extend(
+            fields
+                .into_iter()
+                .flat_map(|(name, n)| [name, n.to_string()]),
+        );
+    }
 }
 
 fn flag(is_so: bool) -> String {
@@ -156,6 +186,7 @@ impl Ledger for RedisLedger {
             for s in chunk {
                 args.extend([s.id.clone(), flag(s.is_reserved), flag(s.is_unpriced)]);
                 amounts(&mut args, &s.used, &s.purses);
+                tally(&mut args, &s.tally);
             }
             self.run("settle", &args).await?;
         }
@@ -165,5 +196,10 @@ impl Ledger for RedisLedger {
     async fn balances(&self, purses: &[String]) -> Result<Vec<Balance>, Error> {
         let answers = self.run("balances", purses).await?;
         answers.into_iter().map(|a| self.balance(a)).collect()
+    }
+
+    async fn tallies(&self, purses: &[String]) -> Result<Vec<Tally>, Error> {
+        let answers = self.run("tallies", purses).await?;
+        answers.into_iter().map(|a| self.tally(a)).collect()
     }
 }

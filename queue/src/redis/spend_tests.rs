@@ -141,6 +141,7 @@ async fn sixty_four_workers_stay_within_a_cap() {
                     is_reserved: true,
                     used: amount(used),
                     is_unpriced: false,
+                    tally: Default::default(),
                 };
                 // Twice, as if an answer had been lost.
                 ledger.settle(&[done.clone(), done]).await.unwrap();

@@ -8,7 +8,7 @@ use redis::Value;
 use skillopt_queue::board::Expect;
 use skillopt_queue::conformance::job;
 use skillopt_queue::conformance::server::Server;
-use skillopt_queue::ledger::{Amount, Caps, Reservation, Settlement};
+use skillopt_queue::ledger::{Amount, Caps, Counts, Reservation, Settlement, Tally, Use};
 use skillopt_queue::queue::{Failure, Which};
 use skillopt_queue::rates::{Ask, Limits, Outcome};
 use skillopt_queue::redis::{Link, Options, RedisBoard, RedisLedger, RedisRates};
@@ -187,12 +187,19 @@ async fn write_ledger(link: &Link) {
     };
     let asked = [reserve("a", 60_000), reserve("b", 0)];
     ledger.reserve(&asked).await.unwrap();
+    let mut tally = Tally::default();
+    let one = Counts {
+        requests: 1,
+        ..Counts::default()
+    };
+    tally.add(Use::new("target", "rollout", "m"), &one);
     let done = Settlement {
         id: "c".into(),
         purses: purses.clone(),
         is_reserved: false,
         used: amount,
         is_unpriced: false,
+        tally,
     };
     ledger.settle(&[done]).await.unwrap();
 }

@@ -142,6 +142,7 @@ impl Cluster {
                 spend(cost)
             },
             is_unpriced: false,
+            tally: Default::default(),
         };
         // Told twice, it counts once.
         for _ in 0..2 {

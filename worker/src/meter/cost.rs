@@ -2,7 +2,7 @@
 
 use skillopt_backends::{CallError, ChatRequest, Message};
 use skillopt_core::job::{Payer, Price, Usage};
-use skillopt_queue::ledger::Amount;
+use skillopt_queue::ledger::{Amount, Counts};
 
 /// Tokens that a provider may add to each message, and to the call.
 const OVERHEAD: u64 = 64;
@@ -21,7 +21,12 @@ pub(super) fn worst(request: &ChatRequest, price: Option<Price>) -> Amount {
         completion_tokens: u64::from(request.max_tokens),
         ..Usage::default()
     };
-    spent(usage, price)
+    Amount {
+        micro_usd: price.map_or(0, |price| {
+            price.at_most(usage.prompt_tokens, usage.completion_tokens)
+        }),
+        ..spent(usage, None)
+    }
 }
 
 /// Returns how many bytes of a message may become tokens.
@@ -37,12 +42,11 @@ fn bytes_of(message: &Message) -> u64 {
 
 /// Returns what an answered call came to.
 pub(super) fn spent(usage: Usage, price: Option<Price>) -> Amount {
-    let (prompt_tokens, completion_tokens) = (usage.prompt_tokens, usage.completion_tokens);
     Amount {
         requests: 1,
-        prompt_tokens,
-        completion_tokens,
-        micro_usd: price.map_or(0, |price| price.of(prompt_tokens, completion_tokens)),
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        micro_usd: price.map_or(0, |price| price.of(usage)),
     }
 }
 
@@ -68,6 +72,20 @@ pub(super) fn billed(error: &CallError, most: Amount, price: Option<Price>) -> A
             requests: 1,
             ..Amount::default()
         },
+    }
+}
+
+/// Returns what a call adds to the counts of its use.
+pub(super) fn counts(used: Amount, usage: Usage, is_unpriced: bool, outcome: &str) -> Counts {
+    Counts {
+        requests: used.requests,
+        prompt_tokens: used.prompt_tokens,
+        completion_tokens: used.completion_tokens,
+        cached_tokens: usage.cached_tokens,
+        reasoning_tokens: usage.reasoning_tokens,
+        micro_usd: used.micro_usd,
+        unpriced: if is_unpriced { used.requests } else { 0 },
+        outcomes: [(outcome.to_owned(), used.requests)].into(),
     }
 }
 
@@ -120,6 +138,7 @@ mod tests {
         let price = Some(Price {
             input: 1_000_000,
             output: 1_000_000,
+            ..Price::default()
         });
         let sent = (1, 100, 0, 100);
         for (error, expected) in [

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use skillopt_core::job::Payer;
-use skillopt_queue::ledger::{Amount, Settlement};
+use skillopt_queue::ledger::{Amount, Settlement, Tally};
 
 use super::cost::purses;
 
@@ -16,24 +16,28 @@ pub(super) struct Gathered {
     /// Ends of reservations, one by one.
     reserved: Vec<Settlement>,
     /// Calls without a reservation: one sum for all of one payer; `true` if the price is unknown.
-    free: BTreeMap<(Vec<String>, bool), Amount>,
+    /// What they were for is told in sums of all calls.
+    free: BTreeMap<(Vec<String>, bool), (Amount, Tally)>,
     /// Batches that could not be told.
     kept: Vec<Settlement>,
 }
 
 impl Gathered {
-    pub(super) fn add(&mut self, id: &str, payer: &Payer, used: Amount) {
+    pub(super) fn add(&mut self, id: &str, payer: &Payer, used: Amount, tally: &Tally) {
         let (purses, is_unpriced) = (purses(payer), payer.price.is_none());
         if payer.is_capped {
             self.reserved.push(Settlement {
                 id: id.to_owned(),
-                purses,
+                purses: purses.clone(),
                 is_reserved: true,
                 used,
                 is_unpriced,
+                tally: Tally::default(),
             });
-        } else {
-            let sum = self.free.entry((purses, is_unpriced)).or_default();
+        }
+        let (sum, uses) = self.free.entry((purses, is_unpriced)).or_default();
+        uses.join(tally);
+        if !payer.is_capped {
             *sum = sum.plus(used);
         }
     }
@@ -51,13 +55,16 @@ impl Gathered {
         let mut all = std::mem::take(&mut self.kept);
         all.append(&mut self.reserved);
         let sums = std::mem::take(&mut self.free).into_iter().enumerate();
-        all.extend(sums.map(|(i, ((purses, is_unpriced), used))| Settlement {
-            id: format!("{batch}/{i}"),
-            purses,
-            is_reserved: false,
-            used,
-            is_unpriced,
-        }));
+        all.extend(
+            sums.map(|(i, ((purses, is_unpriced), (used, tally)))| Settlement {
+                id: format!("{batch}/{i}"),
+                purses,
+                is_reserved: false,
+                used,
+                is_unpriced,
+                tally,
+            }),
+        );
         all
     }
 

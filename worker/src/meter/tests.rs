@@ -81,6 +81,7 @@ impl Rig {
                 price: Some(Price {
                     input: 1_000_000,
                     output: 2_000_000,
+                    ..Price::default()
                 }),
                 is_capped,
             },

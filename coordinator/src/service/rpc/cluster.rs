@@ -6,14 +6,13 @@ use skillopt_proto::v1::cluster_server::Cluster;
 use skillopt_proto::v1::{self};
 use skillopt_queue::board::Expect;
 use skillopt_queue::fleet::{KEPT_FOR, WorkerRecord};
-use skillopt_queue::ledger::Balance;
 use tonic::{Request, Response, Status};
 
 use super::super::auth::{self, Caller, Role};
 use super::super::error::Error;
 use super::super::purse;
 use super::super::table::{Filter, tenants};
-use super::{Desk, glance, message, why};
+use super::{Desk, glance, message, usage, why};
 use crate::read_model::WorkerRow;
 
 /// Runs, sweeps or tenants whose use is listed.
@@ -78,11 +77,12 @@ impl Cluster for Desk {
             "run" => self.runs(&caller, &asked.id).await?,
             "sweep" => self.sweeps(&caller, &asked.id).await?,
             "tenant" => self.tenants(&caller, &asked.id).await?,
-            other => {
-                let near = suggest::hint(other, ["run", "sweep", "tenant"]);
-                let words =
-                    format!("use is counted by run, sweep or tenant, not by `{other}`{near}");
-                return Err(Error::Invalid(words).into());
+            by => {
+                let part = usage::part(by)?;
+                let purses = self.anyone(&caller, &asked.id).await?;
+                let tallies = self.parts.ledger.tallies(&purses).await;
+                let rows = usage::by_part(&tallies.map_err(Error::from)?, part);
+                return Ok(Response::new(v1::UsageResponse { rows }));
             }
         };
         let purses: Vec<String> = named.iter().map(|(purse, ..)| purse.clone()).collect();
@@ -92,9 +92,11 @@ impl Cluster for Desk {
             .balances(&purses)
             .await
             .map_err(Error::from)?;
-        let rows = named.into_iter().zip(balances);
+        let tallies = self.parts.ledger.tallies(&purses).await;
+        let known = balances.iter().zip(tallies.map_err(Error::from)?);
+        let rows = named.into_iter().zip(known);
         let rows = rows
-            .map(|((_, id, name), balance)| usage(id, name, &balance))
+            .map(|((_, id, name), (balance, tally))| usage::of_purse(id, name, balance, &tally))
             .collect();
         Ok(Response::new(v1::UsageResponse { rows }))
     }
@@ -227,6 +229,32 @@ impl Desk {
         Ok(named)
     }
 
+    /// Returns the purses of whatever an id names; without one those of all tenants.
+    async fn anyone(&self, caller: &Caller, id: &str) -> Result<Vec<String>, Error> {
+        let purses = |named: Vec<Named>| named.into_iter().map(|(purse, ..)| purse).collect();
+        if id.is_empty() {
+            return Ok(purses(self.tenants(caller, "").await?));
+        }
+        match self.table.find(caller.limit(), id).await {
+            Ok(stored) => return Ok(vec![purse::run(&stored.run.id)]),
+            Err(Error::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        if let Ok(sweeps) = self.sweeps(caller, id).await {
+            return Ok(purses(sweeps));
+        }
+        let all = tenants(self.parts.board.as_ref(), ROWS_MAX).await?;
+        if caller
+            .limit()
+            .map_or_else(|| all.iter().any(|t| t == id), |own| own == id)
+        {
+            return Ok(vec![purse::tenant(id)]);
+        }
+        Err(Error::NotFound(format!(
+            "there is no run, sweep or tenant `{id}`"
+        )))
+    }
+
     async fn tenants(&self, caller: &Caller, id: &str) -> Result<Vec<Named>, Error> {
         let named = |name: String| (purse::tenant(&name), name.clone(), name);
         if let Some(own) = caller.limit() {
@@ -242,23 +270,6 @@ impl Desk {
         }
         let found = tenants(self.parts.board.as_ref(), ROWS_MAX).await?;
         Ok(found.into_iter().map(named).collect())
-    }
-}
-
-fn usage(id: String, name: String, balance: &Balance) -> v1::Usage {
-    v1::Usage {
-        id,
-        name,
-        requests: balance.spent.requests,
-        prompt_tokens: balance.spent.prompt_tokens,
-        completion_tokens: balance.spent.completion_tokens,
-        micro_usd: (!balance.has_unpriced).then_some(balance.spent.micro_usd),
-        reserved_requests: balance.reserved.requests,
-        reserved_tokens: balance.reserved.tokens(),
-        reserved_micro_usd: balance.reserved.micro_usd,
-        cap_requests: balance.caps.requests,
-        cap_tokens: balance.caps.tokens,
-        cap_micro_usd: balance.caps.micro_usd,
     }
 }
 

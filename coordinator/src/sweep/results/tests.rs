@@ -41,7 +41,7 @@ fn row(calls: u64, tokens: u64) -> TokenRow {
     TokenRow {
         calls,
         prompt_tokens: tokens,
-        completion_tokens: 0,
+        ..TokenRow::default()
     }
 }
 

@@ -2,16 +2,21 @@
 --
 -- KEYS[1]  reservations, `…:{q}:ledger`: id -> requests, tokens sent, tokens received, millionths
 --          of a dollar, purses. Beside it lie `:ends` (ids by end), `:lapsed` (ids that were given
---          back, by time), `:settled` (ids without a reservation, by time) and `:p:PURSE` (fields
---          s* spent, r* reserved, c* caps; r p c u for the four; x: a price was unknown).
+--          back, by time), `:settled` (ids without a reservation, by time), `:p:PURSE` (fields
+--          s* spent, r* reserved, c* caps; r p c u for the four; x: a price was unknown), `:t:PURSE`
+--          (counters by USE\tNAME) and `:u:PURSE` (the uses that are told apart).
 -- ARGV[1]  the time in ms, 0 for the server's
 -- ARGV[2]  ids remembered of each kind
--- ARGV[3]  what to do, and then
+-- ARGV[3]  uses that a purse tells apart
+-- ARGV[4]  the use under which all others are counted
+-- ARGV[5]  what to do, and then
 --   caps      purse, requests, tokens, millionths (empty: no cap)
 --   reserve   for each: id, life in ms, 1 if the price is unknown, four amounts, number of purses,
 --             purses -> for each `H` held; `R`, purse, what; `W`, purse
 --   settle    for each: id, 1 if reserved, 1 if the price is unknown, four amounts, number of
---             purses, purses
+--             purses, purses, number of uses, for each its name, number of counters, and for each
+--             its name and how much
+--   tallies   purses -> for each: names and values of its counters
 --   balances  purses -> for each: 8 amounts, three caps (empty: none), 1 if a price was unknown
 -- Invariants: what is reserved on a purse is the sum of its reservations; spent and reserved are
 -- within its caps where these were not lowered; a repeated call changes nothing. What outlived its
@@ -60,7 +65,7 @@ local function load(purse)
   return f
 end
 
-local at = 4
+local at = 6
 local function take(n)
   local part = {}
   for i = 1, n do part[i] = ARGV[at + i - 1] end
@@ -71,6 +76,25 @@ local function take_purses()
   local n = tonumber(ARGV[at])
   at = at + 1
   return take(n)
+end
+
+local function take_uses()
+  local uses = {}
+  for i = 1, tonumber(take(1)[1]) do
+    local head = take(2)
+    uses[i] = { head[1], take(2 * tonumber(head[2])) }
+  end
+  return uses
+end
+
+local function tell(purse, use)
+  local known, name = L .. ':u:' .. purse, use[1]
+  if call('SISMEMBER', known, name) == 0 then
+    if call('SCARD', known) < tonumber(ARGV[3]) then call('SADD', known, name) else name = ARGV[4] end
+  end
+  for i = 1, #use[2], 2 do
+    call('HINCRBY', L .. ':t:' .. purse, name .. '\t' .. use[2][i], use[2][i + 1])
+  end
 end
 
 -- Whether a purse can pay: nil, `later`, or what can never be.
@@ -139,7 +163,7 @@ end
 function act.settle()
   while at <= #ARGV do
     local head, amounts = take(3), take(4)
-    local purses = take_purses()
+    local purses, uses = take_purses(), take_uses()
     local id, is_first = head[1], nil
     if head[2] == '1' then
       is_first = release(id) or call('ZREM', L .. ':lapsed', id) == 1
@@ -150,10 +174,17 @@ function act.settle()
       for i = 1, #purses do
         add(purses[i], 's', amounts, 1)
         if head[3] == '1' then call('HSET', L .. ':p:' .. purses[i], 'x', '1') end
+        for j = 1, #uses do tell(purses[i], uses[j]) end
       end
     end
   end
   return {}
+end
+
+function act.tallies()
+  local answers = {}
+  while at <= #ARGV do answers[#answers + 1] = call('HGETALL', L .. ':t:' .. take(1)[1]) end
+  return answers
 end
 
 function act.balances()
@@ -167,4 +198,4 @@ function act.balances()
   return answers
 end
 
-return act[ARGV[3]]()
+return act[ARGV[5]]()
