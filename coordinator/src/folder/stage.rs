@@ -43,7 +43,9 @@ impl StageWriter {
             .join(super::PRIVATE)
             .join("tmp")
             .join(stage.replace('/', "__"));
-        let done = target.join("results.jsonl").exists();
+        // One that was made without folders of its items is made anew where they are wanted.
+        let has_items = predictions == Predictions::Skip || target.join("predictions").exists();
+        let done = has_items && target.join("results.jsonl").exists();
         if !done {
             match std::fs::remove_dir_all(&aside) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -146,10 +148,52 @@ impl StageWriter {
                 .map_err(error)?;
         }
         file.flush().map_err(error)?;
-        if let Some(parent) = self.target.parent() {
+        if self.target.exists() {
+            self.discard()?;
+        } else if let Some(parent) = self.target.parent() {
             create_dir_all(parent)?;
         }
         std::fs::rename(&self.aside, &self.target)
             .map_err(|e| FileError::new("write", &self.target, e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skillopt_core::job::{Ending, Usage};
+
+    fn open(root: &Path, predictions: Predictions) -> StageWriter {
+        StageWriter::open(root, "test_eval", predictions, Arc::default()).unwrap()
+    }
+
+    #[test]
+    fn a_stage_without_folders_of_its_items_is_made_anew_where_they_are_wanted() {
+        let root = tempfile::tempdir().unwrap();
+        let row: [&[u8]; 1] = [b"{}"];
+        let record = RolloutRecord {
+            ending: Ending::Scored,
+            row: serde_json::Map::new(),
+            conversation: Vec::new(),
+            files: serde_json::Map::new(),
+            usage: Usage::default(),
+        };
+        let item = root
+            .path()
+            .join("test_eval/predictions/one/conversation.json");
+        let plain = open(root.path(), Predictions::Skip);
+        plain.prediction("one", &record).unwrap();
+        plain.finish(row.into_iter()).unwrap();
+        assert!(open(root.path(), Predictions::Skip).is_done());
+        assert!(!item.exists());
+        let full = open(root.path(), Predictions::Write);
+        assert!(!full.is_done());
+        full.prediction("one", &record).unwrap();
+        full.finish(row.into_iter()).unwrap();
+        assert!(item.exists());
+        for wanted in [Predictions::Skip, Predictions::Write] {
+            let writer = open(root.path(), wanted);
+            assert!(writer.is_done() && writer.holds(row.into_iter()).unwrap());
+        }
     }
 }

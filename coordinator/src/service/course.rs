@@ -29,6 +29,8 @@ pub(super) struct Place {
     /// Name of the run in the queue.
     pub(super) run: RunId,
     pub(super) folder: RunFolder,
+    /// Whether items get folders of their own, where the configuration wants them.
+    pub(super) has_items: bool,
     pub(super) shutdown: Shutdown,
     pub(super) watcher: Watcher,
     /// Who pays.
@@ -51,7 +53,11 @@ pub(super) async fn course(unpacked: &Unpacked, place: Place) -> Result<State, H
         place.source,
         Arc::clone(&place.store),
         place.folder.clone(),
-        predictions(config.predictions),
+        predictions(if place.has_items {
+            config.predictions
+        } else {
+            skillopt_config::Predictions::None
+        }),
         Common {
             scope: prepared.scope(config, &place.folder)?,
             run: place.run,

@@ -176,9 +176,10 @@ impl Folders {
         self.whole.read(id)
     }
 
-    /// Notes that the folder of a run is whole; the oldest ones that nobody reads go.
-    pub fn keep(&self, id: &str) {
-        self.whole.keep(id, |gone| self.clear(gone));
+    /// Notes that nobody works in the folder of a run any more, and whether it is whole; the oldest
+    /// ones that nobody reads go.
+    pub fn keep(&self, id: &str, is_whole: bool) {
+        self.whole.keep(id, is_whole, |gone| self.clear(gone));
     }
 
     fn is_whole(&self, id: &str) -> bool {
@@ -216,9 +217,9 @@ impl Folders {
         let unpacked = self.unpack(run).await?;
         let folder = self.of(&run.id);
         let quiet = Arc::new(Quiet(Arc::clone(&self.parts.store)));
-        self.again(unpacked, run, folder, quiet).await?;
+        self.again(unpacked, run, folder, quiet, true).await?;
         if run.state.is_over() {
-            self.keep(&run.id);
+            self.keep(&run.id, true);
         }
         Ok(reading)
     }
@@ -256,7 +257,8 @@ impl Folders {
         let folder = RunFolder::new(&root);
         files::create_dir_all(&folder.private()).map_err(|e| Error::Unavailable(e.to_string()))?;
         let store = make(&folder)?;
-        self.again(unpacked, run, folder, store).await?;
+        // Its folder goes unread.
+        self.again(unpacked, run, folder, store, false).await?;
         Ok(export)
     }
 
@@ -268,6 +270,7 @@ impl Folders {
         run: &RunRecord,
         folder: RunFolder,
         store: Arc<dyn Store>,
+        has_items: bool,
     ) -> Result<(), Error> {
         let cannot = |e: &dyn std::fmt::Display| {
             let id = &run.id;
@@ -310,6 +313,7 @@ impl Folders {
             log_name: RunId::new(&name),
             run: RunId::new(&run.id),
             folder,
+            has_items,
             shutdown,
             watcher,
             payers: Payers::default(),

@@ -13,9 +13,16 @@ pub(super) struct Whole(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     /// The oldest first.
-    whole: VecDeque<String>,
+    kept: VecDeque<Kept>,
     /// How many read each.
     readers: HashMap<String, usize>,
+}
+
+/// A folder that nobody works in.
+struct Kept {
+    id: String,
+    /// Whether it shows everything; else it is made again for whoever asks for it.
+    is_whole: bool,
 }
 
 /// Somebody reads or writes a folder: it is not removed before this is dropped.
@@ -46,22 +53,28 @@ impl Whole {
     }
 
     pub(super) fn has(&self, id: &str) -> bool {
-        self.lock().whole.iter().any(|known| known == id)
+        let inner = self.lock();
+        inner.kept.iter().any(|kept| kept.id == id && kept.is_whole)
     }
 
-    /// Notes that a folder is whole; `clear` is told which ones have to go.
-    pub(super) fn keep(&self, id: &str, clear: impl Fn(&str)) {
+    /// Notes that nobody works in a folder any more, and whether it is whole; `clear` is told which
+    /// ones have to go.
+    pub(super) fn keep(&self, id: &str, is_whole: bool, clear: impl Fn(&str)) {
         let mut inner = self.lock();
-        inner.whole.retain(|known| known != id);
-        inner.whole.push_back(id.to_owned());
-        let mut over = inner.whole.len().saturating_sub(KEPT_MAX);
-        let Inner { whole, readers } = &mut *inner;
+        inner.kept.retain(|known| known.id != id);
+        let id = id.to_owned();
+        inner.kept.push_back(Kept { id, is_whole });
+        let mut over = inner.kept.len().saturating_sub(KEPT_MAX);
+        let last = inner.kept.len() - 1;
+        let Inner { kept, readers } = &mut *inner;
         // Nobody may begin to read a folder while it goes, so this is done under the lock.
-        whole.retain(|known| {
-            let goes = over > 0 && known != id && !readers.contains_key(known);
+        let mut at = 0;
+        kept.retain(|known| {
+            let goes = over > 0 && at < last && !readers.contains_key(&known.id);
+            at += 1;
             if goes {
                 over -= 1;
-                clear(known);
+                clear(&known.id);
             }
             !goes
         });
@@ -71,7 +84,7 @@ impl Whole {
     /// it too, do.
     pub(super) fn remove(&self, id: &str, clear: impl Fn(&str)) {
         let mut inner = self.lock();
-        inner.whole.retain(|known| known != id);
+        inner.kept.retain(|known| known.id != id);
         if inner.readers.get(id).is_none_or(|n| *n <= 1) {
             clear(id);
         }
@@ -92,10 +105,10 @@ mod tests {
         let whole = Arc::new(Whole::default());
         let gone = Mutex::new(Vec::new());
         let clear = |id: &str| gone.lock().unwrap().push(id.to_owned());
-        whole.keep("0", clear);
+        whole.keep("0", true, clear);
         let reading = whole.read("0");
         for n in 1..=KEPT_MAX {
-            whole.keep(&n.to_string(), clear);
+            whole.keep(&n.to_string(), true, clear);
         }
         assert_eq!(*gone.lock().unwrap(), ["1"]);
         let other = whole.read("0");
@@ -106,9 +119,10 @@ mod tests {
         assert_eq!(*gone.lock().unwrap(), ["1", "0"]);
         drop(reading);
         assert!(whole.lock().readers.is_empty());
-        whole.keep("0", clear);
+        whole.keep("0", true, clear);
         assert_eq!(*gone.lock().unwrap(), ["1", "0",]);
-        whole.keep("new", clear);
+        whole.keep("new", false, clear);
         assert_eq!(*gone.lock().unwrap(), ["1", "0", "2"]);
+        assert_eq!((whole.has("0"), whole.has("new")), (true, false));
     }
 }

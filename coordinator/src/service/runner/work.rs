@@ -49,7 +49,7 @@ impl Runner {
         self.take_back(id, active, &outcome).await;
         self.settle(id, active, &outcome).await?;
         if outcome.is_ok() {
-            self.folders.keep(id);
+            self.folders.keep(id, has_items(&run));
         }
         Ok(())
     }
@@ -132,6 +132,7 @@ impl Runner {
             log_name: name.clone(),
             run: name,
             folder,
+            has_items: has_items(run),
             shutdown: active.shutdown.clone(),
             watcher: live.watcher(),
             payers,
@@ -249,6 +250,12 @@ impl Runner {
             }
         }
     }
+}
+
+/// Whether the folders of items are written as answers come. Of a sweep, hardly anybody fetches
+/// them, and they cost more than all else that a coordinator does: they are made when asked for.
+const fn has_items(run: &RunRecord) -> bool {
+    run.sweep.is_empty()
 }
 
 /// Says why a run came to another end before it was where it had been: it waits for a person, since
