@@ -4,6 +4,7 @@
 //! process. `queue_bench --redis URL [JOBS]` measures the queue on a server: this process submits
 //! and gathers, two others work; the last line is JSON.
 
+mod floor;
 mod redis_bench;
 
 use std::path::PathBuf;

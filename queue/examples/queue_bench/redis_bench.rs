@@ -15,6 +15,8 @@ use skillopt_runtime::clock::Stopwatch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::floor;
+
 type Failure = Box<dyn Error>;
 
 const JOBS: usize = 100_000;
@@ -102,8 +104,12 @@ async fn measure(url: &str, jobs: usize) -> Result<(), Failure> {
     let pid: u32 = field(&info, "process_id").ok_or("no process_id")?.parse()?;
 
     // Memory: a lane that nobody serves.
-    let used = |info: &str| field(info, "used_memory").and_then(|used| used.parse::<f64>().ok());
-    let before = used(&info).ok_or("no used_memory")?;
+    let used = |info: &str| {
+        let bytes = |name| field(info, name)?.parse::<f64>().ok();
+        // Buffers of the calls that brought them are not the jobs'.
+        Some(bytes("used_memory")? - bytes("mem_clients_normal")? - bytes("mem_aof_buffer")?)
+    };
+    let before = used(&info).ok_or("no memory in INFO")?;
     let idle = RunId::new("r-idle");
     let mut kept = Vec::new();
     for start in (0..JOBS).step_by(PART) {
@@ -111,7 +117,7 @@ async fn measure(url: &str, jobs: usize) -> Result<(), Failure> {
         kept.push(queue.submit(part.collect()).await?);
     }
     let info: String = redis::cmd("INFO").query_async(&mut server).await?;
-    let queued_mb = (used(&info).ok_or("no used_memory")? - before) / 1e6;
+    let queued_mb = (used(&info).ok_or("no memory in INFO")? - before) / 1e6;
     queue.cancel(&idle, Which::All).await?;
     drop(kept);
 
@@ -139,6 +145,9 @@ async fn measure(url: &str, jobs: usize) -> Result<(), Failure> {
         per_job(before.2, after.2),
     );
 
+    let of_both = || (cpu(std::process::id()), cpu(pid));
+    let floor = floor::measure(&mut server, &namespace, of_both).await?;
+
     let mut waits = Vec::with_capacity(LIGHT.0);
     for i in 0..LIGHT.0 {
         tokio::time::sleep(LIGHT.1).await;
@@ -163,9 +172,12 @@ async fn measure(url: &str, jobs: usize) -> Result<(), Failure> {
     println!(
         "{{\"jobs\":{jobs},\"jobs_per_s\":{:.0},\"cpu_us\":{:.2},\"client_us\":{client_us:.2},\
          \"worker_us\":{worker_us:.2},\"redis_us\":{redis_us:.2},\"queued_mb\":{queued_mb:.1},\
+         \"floor_clients_us\":{:.2},\"floor_redis_us\":{:.2},\
          \"wait_p50_ms\":{:.3},\"wait_p99_ms\":{:.3}}}",
         jobs as f64 / wall.as_secs_f64(),
         client_us + worker_us + redis_us,
+        floor.clients_us,
+        floor.redis_us,
         at(0.5),
         at(0.99),
     );

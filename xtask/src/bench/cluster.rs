@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-pub(super) use self::parts::{Cluster, Part, Sum, free_port, listening, redis};
+pub(super) use self::parts::{Cluster, Part, Sum, Used, free_port, listening, redis};
 use super::run::{Model, Scratch, config, data};
 use super::{Figure, Goal, ideal};
 

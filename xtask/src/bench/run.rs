@@ -8,15 +8,13 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::cargo::{cargo, target};
+
 /// Builds the program as users have it and returns its path.
 pub(super) fn build() -> Result<PathBuf> {
-    let status = Command::new("cargo")
-        .args(["build", "--release", "--package", "skillopt-cli"])
-        .status()?;
+    let status = cargo(&["build", "--release", "--package", "skillopt-cli"]).status()?;
     ensure!(status.success(), "the program does not build");
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    Ok(std::fs::canonicalize(target.join("release/skillopt"))?)
+    Ok(std::fs::canonicalize(target().join("release/skillopt"))?)
 }
 
 /// A folder among the system's temporary ones that is emptied first and removed in the end.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Used};
 use super::run::{Model, Scratch, config, data};
 use super::{Figure, Goal};
 
@@ -44,6 +44,7 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
     let wall_s = cluster.run(program, &args)?;
     let used = cluster.used()?;
     let cpu_s = used.cpu_s() - before.cpu_s();
+    let of = |used: Used, before: Used| used.cpu_s - before.cpu_s;
     let calls = model.stats()?["calls"].as_f64().unwrap_or(0.0);
     Ok(vec![
         Figure::new(
@@ -67,6 +68,24 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
         Figure::new("  of it Redis", used.redis.peak_mib, "MiB", Goal::None),
         Figure::new("  of it workers", used.workers.peak_mib, "MiB", Goal::None),
         Figure::new("processor time", cpu_s, "s", Goal::None),
+        Figure::new(
+            "  of it coordinator",
+            of(used.coordinator, before.coordinator),
+            "s",
+            Goal::None,
+        ),
+        Figure::new(
+            "  of it Redis",
+            of(used.redis, before.redis),
+            "s",
+            Goal::None,
+        ),
+        Figure::new(
+            "  of it workers",
+            of(used.workers, before.workers),
+            "s",
+            Goal::None,
+        ),
         Figure::new(
             "processor time per call",
             cpu_s / calls * 1e6,
