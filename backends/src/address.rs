@@ -49,6 +49,16 @@ impl Address {
             uri,
         })
     }
+
+    /// Appends a query, which messages do not show.
+    ///
+    /// # Errors
+    /// [`CallError::Misconfigured`] for characters that no address has.
+    pub(crate) fn with_query(self, query: &str) -> Result<Self, CallError> {
+        let uri = format!("{}?{query}", self.uri).parse();
+        let uri = uri.map_err(|e| bad(&self.shown, &format!("not an address: {e}")))?;
+        Ok(Self { uri, ..self })
+    }
 }
 
 fn bad(base: &str, detail: &str) -> CallError {

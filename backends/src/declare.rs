@@ -113,6 +113,15 @@ impl Options<'_> {
         }
     }
 
+    /// Returns a number of a setting that can be `none`; `default` if it is unset.
+    #[must_use]
+    pub fn number_or_none(&self, key: &str, default: f64) -> Option<f64> {
+        match self.get(key) {
+            None | Some(Value::Null) => Some(default),
+            Some(_) => self.number(key),
+        }
+    }
+
     /// Returns a whole number that is not negative, also of a text.
     #[must_use]
     pub fn count(&self, key: &str) -> Option<u32> {
@@ -150,19 +159,59 @@ pub struct BackendKey {
     pub help: &'static str,
     /// Whether it changes what a run computes.
     pub result: bool,
+    /// Variables of the environment that set it, beside its own name in capitals, which comes
+    /// first. `{ROLE}` makes one for each role.
+    pub variables: &'static [&'static str],
+    /// What a variable stands for that is set, but blank; `None`: for nothing.
+    pub blank: Option<&'static str>,
+    /// Judges what is configured for a role that uses the backend, this key with the others.
+    pub check: Option<Check>,
 }
 
+/// Judges settings of a role together: a remark if there is something to say, an error if they
+/// contradict each other.
+pub type Check = fn(Options<'_>) -> Result<Option<String>, String>;
+
 impl BackendKey {
+    /// Returns the variables that set the key of `role`, or the shared one, first come first.
+    #[must_use]
+    pub fn variables(&self, role: Option<Role>) -> Vec<String> {
+        let own = role.map_or_else(
+            || self.base.to_owned(),
+            |role| format!("{}_{}", role.as_str(), self.base),
+        );
+        let others = self.variables.iter().filter_map(|name| match role {
+            Some(role) if name.contains(ROLE) => Some(name.replace(ROLE, role.as_str())),
+            None if !name.contains(ROLE) => Some((*name).to_owned()),
+            _ => None,
+        });
+        std::iter::once(own)
+            .chain(others)
+            .map(|name| name.to_uppercase())
+            .collect()
+    }
+
+    /// Returns the flat names with the role that each is for.
+    pub fn places(&self) -> impl Iterator<Item = (String, Option<Role>)> + '_ {
+        let roles: &[Option<Role>] = if self.roles {
+            &[None, Some(Role::Optimizer), Some(Role::Target)]
+        } else {
+            &[None]
+        };
+        roles.iter().map(|role| match role {
+            None => (self.base.to_owned(), None),
+            Some(one) => (format!("{}_{}", one.as_str(), self.base), *role),
+        })
+    }
+
     /// Returns the flat names: one, or three.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
-        let roles: &[&str] = if self.roles {
-            &["", "optimizer_", "target_"]
-        } else {
-            &[""]
-        };
-        roles.iter().map(|role| format!("{role}{}", self.base))
+        self.places().map(|(name, _)| name)
     }
 }
+
+/// Stands for a role in the name of a variable.
+const ROLE: &str = "{ROLE}";
 
 /// Declares a key that both roles share.
 #[must_use]
@@ -179,6 +228,9 @@ pub const fn key(
         default,
         help,
         result: true,
+        variables: &[],
+        blank: None,
+        check: None,
     }
 }
 
@@ -205,8 +257,37 @@ pub const fn ops(key: BackendKey) -> BackendKey {
     }
 }
 
+/// Names further variables that set a key.
+#[must_use]
+pub const fn also(key: BackendKey, variables: &'static [&'static str]) -> BackendKey {
+    BackendKey { variables, ..key }
+}
+
+/// Says what a variable stands for that is set, but blank.
+#[must_use]
+pub const fn blank_is(key: BackendKey, blank: &'static str) -> BackendKey {
+    BackendKey {
+        blank: Some(blank),
+        ..key
+    }
+}
+
+/// Adds a check of a key together with others.
+#[must_use]
+pub const fn checked(key: BackendKey, check: Check) -> BackendKey {
+    BackendKey {
+        check: Some(check),
+        ..key
+    }
+}
+
 /// What a temperature may be.
 pub const TEMPERATURE: Kind = float(0.0, 100.0);
+/// What a temperature may be where there is a default that one may want to leave out.
+pub const TEMPERATURE_OR_NONE: Kind = Kind::FloatOrNone {
+    min: 0.0,
+    max: 100.0,
+};
 /// What a limit of time may be.
 pub const SECONDS: Kind = float(0.001, HUGE as f64);
 /// A switch that may be left unset.

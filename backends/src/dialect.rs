@@ -2,3 +2,4 @@
 
 pub(crate) mod chat_completions;
 pub(crate) mod events;
+pub(crate) mod responses;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use skillopt_core::job::Usage;
 use skillopt_runtime::redact::redact;
 
 use crate::error::CallError;
@@ -54,6 +55,11 @@ pub(crate) fn classify(answer: &Answer, endpoint: &str, secrets: &[&str]) -> Cal
             status,
             retry_after,
             detail,
+        },
+        StatusCode::BAD_REQUEST if is_filtered(&detail) => CallError::Filtered {
+            endpoint,
+            detail,
+            usage: Usage::default(),
         },
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => CallError::Misconfigured {
             endpoint,
@@ -109,6 +115,11 @@ fn out_of_quota(detail: &str) -> bool {
     detail.contains("insufficient_quota") || detail.contains("billing_hard_limit")
 }
 
+/// Azure refuses a prompt that its filter objects to with the status of a wrong parameter.
+fn is_filtered(detail: &str) -> bool {
+    detail.contains("\"content_filter\"") || detail.contains("ResponsibleAIPolicyViolation")
+}
+
 /// Servers say in words only that a prompt does not fit into the model's context. Where they blame
 /// the limit of the answer, every prompt would be refused: that is the configuration's fault.
 fn is_too_long(detail: &str) -> bool {
@@ -160,6 +171,7 @@ mod tests {
         check(302, "", "Misconfigured");
         check(400, "maximum context length is 4096 tokens", "Rejected");
         check(413, "", "Rejected");
+        check(400, r#"{"error":{"code":"content_filter"}}"#, "Filtered");
         check(
             400,
             "'max_tokens' is too large: 8000. This model's maximum context length is 4096 tokens",

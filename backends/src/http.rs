@@ -21,6 +21,9 @@ pub(crate) const ANSWER_MAX: usize = 32 << 20;
 /// How long a connection may take to open.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+const USER_AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("skillopt/", env!("CARGO_PKG_VERSION")));
+
 /// What came back: any status, with the whole body.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -50,6 +53,8 @@ pub(crate) fn json_headers() -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(6);
     headers.insert(http::header::CONTENT_TYPE, json.clone());
     headers.insert(http::header::ACCEPT, json);
+    // Some gateways refuse calls that do not say what makes them.
+    headers.insert(http::header::USER_AGENT, USER_AGENT);
     headers
 }
 

@@ -5,6 +5,7 @@
 
 mod address;
 mod agents;
+mod auth;
 mod claude_chat;
 mod cli;
 mod codex_exec;
@@ -13,6 +14,7 @@ mod copilot_chat;
 pub mod declare;
 mod dialect;
 pub mod error;
+mod exchange;
 mod failure;
 mod gemini_chat;
 pub mod http;
@@ -31,4 +33,5 @@ pub use contract::{
 };
 pub use error::{CallError, Disposition};
 pub use http::Http;
+pub use openai_chat::needs_responses;
 pub use outcome::Outcome;

@@ -1,8 +1,16 @@
-//! `openai_chat`: OpenAI and Azure OpenAI.
+//! `openai_chat`: OpenAI and Azure OpenAI, by Chat Completions or the Responses API.
 
-use skillopt_core::kind::Kind;
+mod client;
+mod route;
 
-use crate::declare::{BackendKey, Declaration, Label, Work, both, describes_nothing, key};
+use skillopt_core::job::Profile;
+use skillopt_core::kind::{Kind, Word};
+
+use crate::declare::{
+    BackendKey, Declaration, Label, Options, SECONDS, Work, also, both, key, ops,
+};
+
+pub use route::needs_responses;
 
 /// What the program knows of `openai_chat`.
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -27,47 +35,71 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     default_model: |_| None,
     timeout_seconds: Some(600.0),
     keys: KEYS,
-    describe: describes_nothing,
-    connect: None,
+    describe,
+    connect: Some(client::connect),
 };
 
 const KEYS: &[BackendKey] = &[
-    both(
-        "azure_openai_endpoint",
-        Kind::Text,
-        "none",
-        "Resource address, or base address in compatible mode.",
+    also(
+        both(
+            "azure_openai_endpoint",
+            Kind::Text,
+            "none",
+            "Resource address, or base address in compatible mode.",
+        ),
+        &["AZURE_OPENAI_{ROLE}_ENDPOINT"],
     ),
-    both(
-        "azure_openai_api_version",
-        Kind::Text,
-        "2024-12-01-preview",
-        "Version of the Azure interface.",
+    also(
+        both(
+            "azure_openai_api_version",
+            Kind::Text,
+            API_VERSION,
+            "Version of the Azure interface.",
+        ),
+        &["AZURE_OPENAI_{ROLE}_API_VERSION"],
     ),
-    both(
-        "azure_openai_api_key",
-        Kind::Secret,
-        "none",
-        "Key; better given in the environment.",
+    also(
+        both(
+            "azure_openai_api_key",
+            Kind::Secret,
+            "none",
+            "Key; better given in the environment.",
+        ),
+        &["AZURE_OPENAI_{ROLE}_API_KEY"],
     ),
-    both(
-        "azure_openai_auth_mode",
-        Kind::Text,
-        "azure_cli",
-        "How to sign in.",
+    also(
+        both(
+            "azure_openai_auth_mode",
+            Kind::Choice(AUTH_MODES),
+            "azure_cli",
+            "How to sign in; `openai_compatible` means OpenAI itself and servers like it.",
+        ),
+        &["AZURE_OPENAI_{ROLE}_AUTH_MODE"],
     ),
-    both(
-        "azure_openai_ad_scope",
-        Kind::Text,
-        "https://cognitiveservices.azure.com/.default",
-        "Scope of the sign-in.",
+    also(
+        both(
+            "azure_openai_ad_scope",
+            Kind::Text,
+            AD_SCOPE,
+            "Scope of the sign-in.",
+        ),
+        &["AZURE_OPENAI_{ROLE}_AD_SCOPE"],
     ),
-    both(
-        "azure_openai_managed_identity_client_id",
-        Kind::Text,
-        "none",
-        "Identity to sign in as.",
+    also(
+        both(
+            "azure_openai_managed_identity_client_id",
+            Kind::Text,
+            "none",
+            "Identity to sign in as.",
+        ),
+        &["AZURE_OPENAI_{ROLE}_MANAGED_IDENTITY_CLIENT_ID"],
     ),
+    ops(both(
+        "azure_openai_timeout_seconds",
+        SECONDS,
+        "600",
+        "Seconds for one exchange.",
+    )),
     key(
         "azure_endpoint",
         Kind::Text,
@@ -87,3 +119,46 @@ const KEYS: &[BackendKey] = &[
         "Older name of `azure_openai_api_key`.",
     ),
 ];
+
+const API_VERSION: &str = "2024-12-01-preview";
+const AD_SCOPE: &str = "https://cognitiveservices.azure.com/.default";
+const AUTH_MODES: &[Word] = &[
+    ("azure_cli", &["az"]),
+    ("api_key", &["key"]),
+    ("managed_identity", &["aad", "azure_ad"]),
+    ("openai_compatible", &["compat", "openai"]),
+];
+
+/// How calls are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AuthMode {
+    ApiKey,
+    AzureCli,
+    ManagedIdentity,
+    Plain,
+}
+
+impl AuthMode {
+    fn of(options: Options<'_>) -> Self {
+        match options.text("azure_openai_auth_mode").as_deref() {
+            Some("api_key") => Self::ApiKey,
+            Some("managed_identity") => Self::ManagedIdentity,
+            Some("openai_compatible") => Self::Plain,
+            _ => Self::AzureCli,
+        }
+    }
+}
+
+fn describe(options: Options<'_>, profile: &mut Profile) {
+    let text = |name: &str, older: &str| options.text(name).or_else(|| options.text(older));
+    let endpoint = text("azure_openai_endpoint", "azure_endpoint").unwrap_or_default();
+    endpoint
+        .trim_end_matches('/')
+        .clone_into(&mut profile.endpoint);
+    if AuthMode::of(options) != AuthMode::Plain {
+        let version = text("azure_openai_api_version", "azure_api_version");
+        let version = version.unwrap_or_else(|| API_VERSION.to_owned());
+        let settings = &mut profile.settings;
+        settings.insert("azure_api_version".to_owned(), version.into());
+    }
+}

@@ -6,23 +6,20 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use http::{HeaderValue, Method, StatusCode};
-use serde_json::Map;
 use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, int};
 use skillopt_core::role::Role;
 use skillopt_core::secret::Secret;
 
 use crate::address::Address;
-use crate::contract::{ChatModel, ChatReply, ChatRequest};
+use crate::auth::Auth;
+use crate::contract::ChatModel;
 use crate::declare::{
     BackendKey, Declaration, Label, Local, Options, SECONDS, TEMPERATURE, Work, both, ops,
 };
-use crate::dialect::chat_completions::{Body, Reader, Style};
+use crate::dialect::chat_completions::Server;
 use crate::error::CallError;
-use crate::failure;
-use crate::http::{Call, Http, json_headers};
+use crate::exchange::Exchange;
 
 /// What the program knows of it.
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -93,80 +90,15 @@ fn describe(options: Options<'_>, profile: &mut Profile) {
 }
 
 fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, CallError> {
-    Ok(Arc::new(Client::new(
-        profile,
-        (local.secret)("openai_compatible_api_key"),
-        Arc::clone(local.http),
-    )?))
-}
-
-/// A client of one server.
-struct Client {
-    http: Arc<Http>,
-    address: Address,
-    authorization: HeaderValue,
-    secret: Secret,
-    temperature: Option<f64>,
-    max_tokens: u32,
-}
-
-impl Client {
-    fn new(profile: &Profile, key: Option<Secret>, http: Arc<Http>) -> Result<Self, CallError> {
-        let address = Address::new(&profile.endpoint, "/chat/completions")?;
-        let secret = key.unwrap_or_default();
-        // Local servers want something there, and take anything.
-        let bearer = match secret.expose().trim() {
-            "" => "dummy",
-            key => key,
-        };
-        Ok(Self {
-            http,
-            authorization: crate::http::bearer(bearer, &address.shown)?,
-            address,
-            secret,
-            temperature: profile.temperature,
-            max_tokens: match profile.max_tokens {
-                0 => u32::MAX,
-                limit => limit,
-            },
-        })
-    }
-}
-
-#[async_trait]
-impl ChatModel for Client {
-    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
-        let body = Body {
-            request,
-            style: Style {
-                limit_field: "max_tokens",
-                limit: self.max_tokens,
-                temperature: request.temperature.or(self.temperature),
-                reasoning_effort: None,
-                extra: &Map::new(),
-            },
-        };
-        let mut headers = json_headers();
-        headers.insert(http::header::AUTHORIZATION, self.authorization.clone());
-        let endpoint = self.address.shown.as_str();
-        let call = Call {
-            method: Method::POST,
-            uri: &self.address.uri,
-            endpoint,
-            headers,
-            body: crate::http::json_body(&body, endpoint)?,
-            limit: request.timeout,
-        };
-        let answer = self.http.send(call).await?;
-        let secrets = &[self.secret.expose()];
-        if answer.status != StatusCode::OK {
-            return Err(failure::classify(&answer, endpoint, secrets));
-        }
-        let reader = Reader {
-            endpoint,
-            secrets,
-            call_prefix: "call_",
-        };
-        reader.read(&answer.body)
-    }
+    let address = Address::new(&profile.endpoint, "/chat/completions")?;
+    let key = (local.secret)("openai_compatible_api_key");
+    // Local servers want something there, and take anything.
+    let key = key
+        .filter(|key| !key.expose().trim().is_empty())
+        .unwrap_or_else(|| Secret::new("dummy"));
+    let exchange = Exchange {
+        http: Arc::clone(local.http),
+        auth: Auth::bearer(key, &address.shown)?,
+    };
+    Ok(Arc::new(Server::new(profile, address, exchange)))
 }

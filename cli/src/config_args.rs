@@ -254,7 +254,7 @@ fn arg(spelled: &'static Spelled) -> Arg {
         .allow_negative_numbers(true)
         .value_name(match flag.kind {
             Kind::Bool => "BOOL",
-            Kind::Int { .. } | Kind::Float { .. } => "N",
+            Kind::Int { .. } | Kind::Float { .. } | Kind::FloatOrNone { .. } => "N",
             Kind::Path if is_out => "DIR",
             Kind::Path => "PATH",
             Kind::Choice(_) => "WORD",

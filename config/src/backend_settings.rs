@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use skillopt_backends::declare::Options;
-use skillopt_backends::registry;
+use skillopt_backends::registry::{self, BACKENDS};
 use skillopt_core::job::Profile;
 
 use crate::address;
@@ -18,6 +18,9 @@ use crate::roles::Role;
 use crate::setting::{check, number, scalar_text};
 use skillopt_core::secret::{REDACTED, Secret};
 
+#[cfg(test)]
+mod tests;
+
 /// Looks a variable of the environment up.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -26,8 +29,31 @@ pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub struct BackendSettings {
     configured: BTreeMap<String, Json>,
     from_env: BTreeMap<String, Json>,
+    /// What a shipped base file says: no more than a default, so it ranks below the environment.
+    shipped: BTreeMap<String, Json>,
     secrets: BTreeMap<String, Secret>,
     secrets_from_env: BTreeMap<String, Secret>,
+}
+
+/// Where a value stands among others.
+#[derive(Clone, Copy)]
+enum Rank {
+    Configured,
+    Env,
+    Shipped,
+}
+
+/// A variable that its setting does not take. It counts only where its backend is used.
+pub(crate) struct BadVariable {
+    backend: &'static str,
+    problem: Problem,
+}
+
+impl BadVariable {
+    /// Returns what is wrong, if one of the `used` backends reads the variable.
+    pub(crate) fn of(self, used: &[&str]) -> Option<Problem> {
+        used.contains(&self.backend).then_some(self.problem)
+    }
 }
 
 /// [`BackendSettings`] as they travel: of credentials the names, and where the configuration says
@@ -36,6 +62,8 @@ pub struct BackendSettings {
 pub(crate) struct SettingsWire {
     configured: BTreeMap<String, Json>,
     from_env: BTreeMap<String, Json>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    shipped: BTreeMap<String, Json>,
     secrets: BTreeSet<String>,
     secrets_from_env: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -49,29 +77,47 @@ impl BackendSettings {
         env: EnvLookup<'_>,
         problems: &mut Vec<Problem>,
         origins: &mut BTreeMap<String, Origin>,
-    ) -> Self {
+    ) -> (Self, Vec<BadVariable>) {
         let mut settings = Self::default();
-        for key in crate::backend_keys::backend_keys() {
-            for name in key.names() {
-                if let Some(node) = known.get(&name).filter(|node| !node.is_blank()) {
-                    origins.insert(name.clone(), node.origin.clone());
-                    let path = format!("model.{name}");
-                    settings.take(key, &name, &path, node, false, problems);
-                }
-                let variable = name.to_uppercase();
-                if let Some(text) = env(&variable).filter(|text| !text.trim().is_empty()) {
-                    let origin = Origin::Env(variable.as_str().into());
-                    let node = Node {
-                        data: cast(&text),
-                        raw: Some(text),
-                        origin: origin.clone(),
-                    };
-                    origins.entry(name.clone()).or_insert(origin);
-                    settings.take(key, &name, &variable, &node, true, problems);
+        let mut bad = Vec::new();
+        for backend in BACKENDS {
+            for key in backend.keys {
+                for (name, role) in key.places() {
+                    if let Some(node) = known.get(&name).filter(|node| !node.is_blank()) {
+                        origins.insert(name.clone(), node.origin.clone());
+                        let rank = if node.origin.is_shipped_base() {
+                            Rank::Shipped
+                        } else {
+                            Rank::Configured
+                        };
+                        let path = format!("model.{name}");
+                        let taken = settings.take(key, &name, &path, node, rank);
+                        problems.extend(taken.err().map(|problem| *problem));
+                    }
+                    if let Some((variable, text)) = variable(key, role, env) {
+                        let origin = Origin::Env(variable.as_str().into());
+                        let node = Node {
+                            data: cast(&text),
+                            raw: Some(text),
+                            origin: origin.clone(),
+                        };
+                        match origins.get_mut(&name) {
+                            Some(shipped) if shipped.is_shipped_base() => *shipped = origin,
+                            Some(_) => {}
+                            None => {
+                                origins.insert(name.clone(), origin);
+                            }
+                        }
+                        let taken = settings.take(key, &name, &variable, &node, Rank::Env);
+                        bad.extend(taken.err().map(|problem| BadVariable {
+                            backend: backend.name,
+                            problem: *problem,
+                        }));
+                    }
                 }
             }
         }
-        settings
+        (settings, bad)
     }
 
     /// Takes what the environment alone says, for a process that has no configuration of its own.
@@ -79,13 +125,12 @@ impl BackendSettings {
     /// # Errors
     /// A variable has a value that its setting does not take.
     pub fn from_env(env: EnvLookup<'_>) -> Result<Self, Errors> {
-        let mut problems = Vec::new();
         let mut origins = BTreeMap::new();
-        let settings = Self::read(&Mapping::default(), env, &mut problems, &mut origins);
-        if problems.is_empty() {
+        let (settings, bad) = Self::read(&Mapping::default(), env, &mut Vec::new(), &mut origins);
+        if bad.is_empty() {
             Ok(settings)
         } else {
-            Err(Errors(problems))
+            Err(Errors(bad.into_iter().map(|bad| bad.problem).collect()))
         }
     }
 
@@ -95,43 +140,42 @@ impl BackendSettings {
         name: &str,
         shown: &str,
         node: &Node,
-        env: bool,
-        problems: &mut Vec<Problem>,
-    ) {
-        if let Err((reason, near)) = check(&key.kind, node) {
+        rank: Rank,
+    ) -> Result<(), Box<Problem>> {
+        let node = &unquoted(key, node);
+        check(&key.kind, node).map_err(|(reason, near)| {
             let mut problem = Problem::new(shown, node, reason);
             problem.allowed = Some(key.kind.allowed());
             problem.nearest = near;
-            problems.push(problem);
-            return;
-        }
+            Box::new(problem)
+        })?;
         let text = scalar_text(node).unwrap_or_default();
         if key.kind == Kind::Secret {
-            let secrets = if env {
-                &mut self.secrets_from_env
-            } else {
-                &mut self.secrets
+            let secrets = match rank {
+                Rank::Env => &mut self.secrets_from_env,
+                Rank::Configured | Rank::Shipped => &mut self.secrets,
             };
             let secret = Secret::new(text);
             if let Some(fault) = secret.reference().and_then(|place| place.fault()) {
-                problems.push(Problem::at(shown, &node.origin, fault));
-                return;
+                return Err(Box::new(Problem::at(shown, &node.origin, fault)));
             }
             secrets.insert(name.to_owned(), secret);
-            return;
+            return Ok(());
         }
         let value = match (&key.kind, &node.data) {
             (Kind::Choice(words), _) => Json::from(canonical(words, &text)),
             (Kind::Int { .. }, Data::Int(n)) => Json::from(*n),
-            (Kind::Float { .. }, _) => Json::from(number(node)),
+            (Kind::FloatOrNone { .. }, Data::Text(_)) => Json::from("none"),
+            (Kind::Float { .. } | Kind::FloatOrNone { .. }, _) => Json::from(number(node)),
             _ => Json::from(text),
         };
-        let values = if env {
-            &mut self.from_env
-        } else {
-            &mut self.configured
+        let values = match rank {
+            Rank::Configured => &mut self.configured,
+            Rank::Env => &mut self.from_env,
+            Rank::Shipped => &mut self.shipped,
         };
         values.insert(name.to_owned(), value);
+        Ok(())
     }
 
     /// Keeps a credential that a benchmark has among its own keys.
@@ -139,14 +183,36 @@ impl BackendSettings {
         self.secrets.insert(name.to_owned(), secret);
     }
 
-    /// Returns a setting of a role: the role's own, then the shared one, each first from the
-    /// configuration and then from the environment.
+    /// Returns a setting of a role: the role's own, then the shared one, first from the
+    /// configuration, then from the environment, then from a shipped base file.
     #[must_use]
     pub fn get(&self, role: Role, base: &str) -> Option<&Json> {
-        let own = format!("{}_{base}", role.as_str());
-        [&self.configured, &self.from_env]
+        [&self.configured, &self.from_env, &self.shipped]
             .into_iter()
-            .find_map(|values| values.get(&own).or_else(|| values.get(base)))
+            .find_map(|values| of_role(values, role, base))
+    }
+
+    /// Has the settings that are configured for a backend of a role judged together. Returns each
+    /// finding with its key: a remark or, as an error, why they are refused.
+    pub(crate) fn judge(
+        &self,
+        role: Role,
+        backend: &str,
+    ) -> Vec<(&'static str, Result<String, String>)> {
+        let keys = registry::find(backend).map_or(&[][..], |backend| backend.keys);
+        let configured = |key: &str| of_role(&self.configured, role, key).cloned();
+        let all = |key: &str| self.get(role, key).cloned();
+        let mut findings = Vec::new();
+        for key in keys {
+            let Some(check) = key.check else { continue };
+            match (check(Options(&configured)), check(Options(&all))) {
+                (Err(reason), _) => findings.push((key.base, Err(reason))),
+                (Ok(_), Ok(Some(remark))) => findings.push((key.base, Ok(remark))),
+                // The environment may hold leftovers that the configuration overrules.
+                (Ok(_), Ok(None) | Err(_)) => {}
+            }
+        }
+        findings
     }
 
     /// Returns a credential of a role, in the same order.
@@ -212,6 +278,7 @@ impl BackendSettings {
         SettingsWire {
             configured: clean(&self.configured),
             from_env: clean(&self.from_env),
+            shipped: clean(&self.shipped),
             secrets: self.secrets.keys().cloned().collect(),
             secrets_from_env: self.secrets_from_env.keys().cloned().collect(),
             references: self
@@ -230,6 +297,7 @@ impl BackendSettings {
         Self {
             configured: wire.configured.clone(),
             from_env: wire.from_env.clone(),
+            shipped: wire.shipped.clone(),
             secrets: own.map(|n| (n.clone(), Secret::new(place(n)))).collect(),
             secrets_from_env: from_env
                 .map(|n| (n.clone(), Secret::new(REDACTED)))
@@ -242,7 +310,10 @@ impl BackendSettings {
     #[must_use]
     pub fn to_json(&self) -> Map<String, Json> {
         let mut all: BTreeMap<&str, Json> = BTreeMap::new();
-        for (name, value) in self.from_env.iter().chain(&self.configured) {
+        for (name, value) in (self.shipped.iter())
+            .chain(&self.from_env)
+            .chain(&self.configured)
+        {
             let value = match value {
                 Json::String(text) => Json::from(address::without_credentials(text)),
                 other => other.clone(),
@@ -263,6 +334,43 @@ impl BackendSettings {
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
     }
+}
+
+fn of_role<'a>(values: &'a BTreeMap<String, Json>, role: Role, base: &str) -> Option<&'a Json> {
+    let own = format!("{}_{base}", role.as_str());
+    values.get(&own).or_else(|| values.get(base))
+}
+
+/// Returns the variable that sets a key, with what it says; a blank one counts only where that
+/// means something.
+fn variable(key: &BackendKey, role: Option<Role>, env: EnvLookup<'_>) -> Option<(String, String)> {
+    key.variables(role).into_iter().find_map(|name| {
+        let text = env(&name)?;
+        if !text.trim().is_empty() {
+            return Some((name, text));
+        }
+        let blank = key.blank?.to_owned();
+        Some((name, blank))
+    })
+}
+
+/// Takes a number out of its quotes, in which many files of other programs write it.
+fn unquoted(key: &BackendKey, node: &Node) -> Node {
+    let mut node = node.clone();
+    let is_number = matches!(
+        key.kind,
+        Kind::Int { .. } | Kind::Float { .. } | Kind::FloatOrNone { .. }
+    );
+    if is_number && let Data::Text(text) = &node.data {
+        node.data = cast(text.trim());
+    }
+    // A variable that looks like a truth value is a text where a text is wanted.
+    if let (Kind::Text | Kind::Path | Kind::Secret, Origin::Env(_), Some(raw)) =
+        (&key.kind, &node.origin, &node.raw)
+    {
+        node.data = Data::Text(raw.clone());
+    }
+    node
 }
 
 fn canonical(words: &[crate::choices::Word], text: &str) -> String {

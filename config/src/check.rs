@@ -85,6 +85,7 @@ pub(crate) fn all(
     evaluation(config, &mut findings);
     calls(config, &mut findings);
     addresses(config, &mut findings);
+    together(config, &mut findings);
     simulated(config, &mut findings);
 }
 
@@ -231,6 +232,32 @@ fn evaluation(config: &RunConfig, findings: &mut Findings<'_>) {
             "leading_words",
             "is empty, so the density bonus is always 0",
         );
+    }
+}
+
+/// Settings of a backend that say something only together.
+fn together(config: &RunConfig, findings: &mut Findings<'_>) {
+    for (role, backend) in [
+        (Role::Optimizer, &config.optimizer_backend),
+        (Role::Target, &config.target_backend),
+    ] {
+        for (key, finding) in config.backends.judge(role, backend) {
+            let own = format!("{}_{key}", role.as_str());
+            let name = if config.origins.contains_key(&own) {
+                own
+            } else {
+                key.to_owned()
+            };
+            let about = |reason| Problem::at(format!("model.{name}"), config.origin(&name), reason);
+            match finding {
+                Ok(remark) => findings
+                    .warnings
+                    .push(about(format!("{remark} (model of the {})", role.as_str()))),
+                Err(reason) => findings
+                    .problems
+                    .push(about(format!("{reason} (model of the {})", role.as_str()))),
+            }
+        }
     }
 }
 

@@ -26,11 +26,17 @@ impl RunConfig {
         let mut config = Self::read(&mut reader);
         let (mut problems, mut origins) = (reader.problems, reader.origins);
         problems.splice(0..0, flat.unknown.iter().cloned());
-        config.backends =
+        let bad_variables;
+        (config.backends, bad_variables) =
             BackendSettings::read(&flat.known, context.env, &mut problems, &mut origins);
         config.origins = origins;
         config.take_rest(flat, &mut warnings);
         config.resolve_roles(&flat.known, context, &mut problems);
+        let used = [
+            config.optimizer_backend.as_str(),
+            config.target_backend.as_str(),
+        ];
+        problems.extend(bad_variables.into_iter().filter_map(|bad| bad.of(&used)));
         warn_about_credentials(flat, &mut warnings);
         check::all(&mut config, flat, context, &mut problems, &mut warnings);
         if problems.is_empty() {
@@ -82,13 +88,35 @@ impl RunConfig {
         context: &Context<'_>,
         problems: &mut Vec<Problem>,
     ) {
-        let choice = |name: &str| RoleChoice {
-            value: known.get(name).and_then(Node::as_text),
-            explicit: known.get(name).is_some_and(|n| n.origin.is_command_line()),
+        let chosen = |name: &str| {
+            let node = known.get(name).filter(|node| !node.is_blank());
+            node.is_some_and(|node| !node.origin.is_shipped_base())
         };
+        let variables = [Role::Optimizer, Role::Target].map(|role| {
+            let own = format!("{}_backend", role.as_str());
+            if chosen("model_backend") || chosen(&own) {
+                return None;
+            }
+            let variable = own.to_uppercase();
+            let value = (context.env)(&variable).filter(|value| !value.trim().is_empty())?;
+            let origin = Origin::Env(variable.into());
+            self.origins.insert(own, origin);
+            Some(value)
+        });
+        let [optimizer_variable, target_variable] = &variables;
+        let [optimizer, target] = [
+            ("optimizer_backend", optimizer_variable),
+            ("target_backend", target_variable),
+        ]
+        .map(|(name, variable)| {
+            let node = known.get(name);
+            RoleChoice {
+                value: variable.as_deref().or_else(|| node.and_then(Node::as_text)),
+                explicit: node.is_some_and(|node| node.origin.is_command_line()),
+            }
+        });
         let label = known.get("model_backend").and_then(Node::as_text);
-        let resolved =
-            resolve_role_backends(label, choice("optimizer_backend"), choice("target_backend"));
+        let resolved = resolve_role_backends(label, optimizer, target);
         match resolved {
             Ok((optimizer, target)) => {
                 self.model_backend = normalize_label(label.unwrap_or_default());
@@ -129,7 +157,9 @@ impl RunConfig {
         };
         if *slot != value {
             *slot = value;
-            self.origins.insert(name.to_owned(), Origin::Derived);
+            if !matches!(self.origin(name), Origin::Env(_)) {
+                self.origins.insert(name.to_owned(), Origin::Derived);
+            }
         }
     }
 
@@ -143,37 +173,39 @@ impl RunConfig {
             Role::Target => (&self.target_model, &self.target_backend),
         };
         let chosen = origin != Origin::Default && !origin.is_shipped_base();
-        if chosen || !is_shipped_model(model) {
+        if chosen {
             return;
         }
-        let Some(default) = default_model(role, backend) else {
+        let configured = self
+            .backends
+            .get(role, "minimax_model")
+            .filter(|_| backend == "minimax_chat")
+            .and_then(serde_json::Value::as_str)
+            .map(|model| (model.to_owned(), Origin::Derived));
+        let (role_name, prefix) = (role.as_str().to_uppercase(), backend.to_uppercase());
+        let variables = [
+            format!("{role_name}_{prefix}_MODEL"),
+            format!("{prefix}_MODEL"),
+            format!("{role_name}_DEPLOYMENT"),
+        ];
+        let from_env = || {
+            variables.into_iter().find_map(|name| {
+                let model = (context.env)(&name).filter(|model| !model.trim().is_empty())?;
+                Some((model, Origin::Env(name.into())))
+            })
+        };
+        let default = || {
+            let default = default_model(role, backend).filter(|_| is_shipped_model(model));
+            default.map(|default| (default.to_owned(), Origin::Derived))
+        };
+        let Some((value, origin)) = configured.or_else(from_env).or_else(default) else {
             return;
         };
-        let from_env = || {
-            let upper = role.as_str().to_uppercase();
-            [
-                format!("{upper}_OPENAI_COMPATIBLE_MODEL"),
-                "OPENAI_COMPATIBLE_MODEL".to_owned(),
-                format!("{upper}_DEPLOYMENT"),
-            ]
-            .into_iter()
-            .find_map(|v| (context.env)(&v).filter(|m| !m.trim().is_empty()))
-        };
-        let configured = match backend.as_str() {
-            "minimax_chat" => self
-                .backends
-                .get(role, "minimax_model")
-                .and_then(serde_json::Value::as_str)
-                .map(str::to_owned),
-            "openai_compatible" => from_env(),
-            _ => None,
-        };
-        let value = configured.unwrap_or_else(|| default.to_owned());
         match role {
             Role::Optimizer => self.optimizer_model = value,
             Role::Target => self.target_model = value,
         }
-        self.origins.insert(name, Origin::Derived);
+        self.origins.insert(name, origin);
     }
 }
 

@@ -12,6 +12,7 @@ use crate::key::{Key, Kind};
 use crate::node::{Data, Mapping, Node, Origin};
 use crate::problem::Problem;
 use crate::suggest::nearest;
+use skillopt_core::kind::NONE_WORDS;
 
 /// A type that a key can have.
 pub(crate) trait Setting: Sized {
@@ -43,6 +44,11 @@ pub(crate) fn check(kind: &Kind, node: &Node) -> Result<(), (String, Option<Stri
             _ => plain("is out of range"),
         },
         (Kind::Float { .. }, _) => plain("is not a number"),
+        (Kind::FloatOrNone { .. }, Data::Text(text)) if is_none_word(text) => Ok(()),
+        (Kind::FloatOrNone { min, max }, _) => {
+            let (min, max) = (*min, *max);
+            check(&Kind::Float { min, max }, node)
+        }
         (Kind::Choice(words), _) => {
             let Some(text) = scalar_text(node) else {
                 return plain("is not a word");
@@ -73,6 +79,11 @@ pub(crate) fn check(kind: &Kind, node: &Node) -> Result<(), (String, Option<Stri
             None => plain("is not a text"),
         },
     }
+}
+
+/// Returns whether a text stands for no number.
+pub(crate) fn is_none_word(text: &str) -> bool {
+    NONE_WORDS.contains(&text.trim().to_lowercase().as_str())
 }
 
 /// Returns a number as a float.

@@ -22,6 +22,13 @@ pub enum Kind {
         /// Largest allowed.
         max: f64,
     },
+    /// A finite number in a range, or `none`, which leaves the choice to somebody else.
+    FloatOrNone {
+        /// Smallest allowed.
+        min: f64,
+        /// Largest allowed.
+        max: f64,
+    },
     /// Any text.
     Text,
     /// A path; relative ones are taken from the working folder.
@@ -48,6 +55,7 @@ impl Kind {
                 format!("a number of at least {min}")
             }
             Self::Float { min, max } => format!("a number from {min} to {max}"),
+            Self::FloatOrNone { min, max } => format!("a number from {min} to {max}, or `none`"),
             Self::Text => "a text".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Choice(words) => {
@@ -68,6 +76,9 @@ fn show_word(word: &str) -> String {
         format!("`{word}`")
     }
 }
+
+/// Words that stand for no number at all.
+pub const NONE_WORDS: &[&str] = &["none", "off", "null"];
 
 /// Upper bound of numbers that have no narrower one; keeps products of sizes inside 64 bits.
 pub const HUGE: i64 = 1_000_000_000;

@@ -1,6 +1,7 @@
 //! Chat Completions: the body that is sent, and the answer that is read (backends spec 2.4–2.7).
 
 mod read;
+mod server;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -9,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::contract::{ChatRequest, Content, Message, Part, Tool, ToolCall, ToolChoice};
 
 pub(crate) use read::Reader;
+pub(crate) use server::Server;
 
 /// What differs between the servers of this dialect.
 pub(crate) struct Style<'a> {
