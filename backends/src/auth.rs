@@ -7,6 +7,7 @@ use skillopt_core::secret::Secret;
 
 use crate::error::CallError;
 use crate::http::{bearer, secret_header};
+use crate::tokens::Tokens;
 
 /// What calls of one server carry.
 pub(crate) enum Auth {
@@ -18,6 +19,8 @@ pub(crate) enum Auth {
         value: HeaderValue,
         secret: Arc<Secret>,
     },
+    /// A bearer token that ends.
+    Token(Arc<Tokens>),
 }
 
 impl Auth {
@@ -61,8 +64,14 @@ impl Auth {
     }
 
     /// Signs a call. Returns the credential, which must be kept out of messages.
-    pub(crate) fn sign(&self, headers: &mut HeaderMap) -> Option<Arc<Secret>> {
-        match self {
+    ///
+    /// # Errors
+    /// There is no token and none can be had.
+    pub(crate) async fn sign(
+        &self,
+        headers: &mut HeaderMap,
+    ) -> Result<Option<Arc<Secret>>, CallError> {
+        Ok(match self {
             Self::None => None,
             Self::Header {
                 name,
@@ -72,6 +81,19 @@ impl Auth {
                 headers.insert(name.clone(), value.clone());
                 Some(Arc::clone(secret))
             }
+            Self::Token(tokens) => {
+                let token = tokens.get().await?;
+                headers.insert(http::header::AUTHORIZATION, token.header);
+                Some(token.secret)
+            }
+        })
+    }
+
+    /// Returns whether another credential can be had for one that was rejected.
+    pub(crate) fn renews(&self, rejected: Option<&Arc<Secret>>) -> bool {
+        match (self, rejected) {
+            (Self::Token(tokens), Some(secret)) => tokens.reject(secret),
+            _ => false,
         }
     }
 }

@@ -9,7 +9,7 @@ use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, Word};
 
 use crate::contract::ChatModel;
-use crate::declare::{BackendKey, Declaration, Label, Local, Options, SDK, SWITCH, Work, key};
+use crate::declare::{BackendKey, Declaration, Label, Local, Options, SDK, SWITCH, Work, also, key};
 use crate::error::CallError;
 
 /// What the program knows of `codex_exec`.
@@ -40,18 +40,27 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 };
 
 const KEYS: &[BackendKey] = &[
-    key("codex_exec_path", Kind::Path, "codex", "The Codex program."),
-    key(
-        "codex_exec_sandbox",
-        Kind::Choice(SANDBOX),
-        "workspace-write",
-        "What the program may touch.",
+    also(
+        key("codex_exec_path", Kind::Path, "codex", "The Codex program."),
+        &["CODEX_CLI_BIN", "CODEX_PATH"],
     ),
-    key(
-        "codex_exec_profile",
-        Kind::Text,
-        "none",
-        "Profile of the program's own configuration.",
+    also(
+        key(
+            "codex_exec_sandbox",
+            Kind::Choice(SANDBOX),
+            "workspace-write",
+            "What the program may touch.",
+        ),
+        &["CODEX_SANDBOX_MODE", "CODEX_SANDBOX"],
+    ),
+    also(
+        key(
+            "codex_exec_profile",
+            Kind::Text,
+            "none",
+            "Profile of the program's own configuration.",
+        ),
+        &["CODEX_PROFILE"],
     ),
     key(
         "codex_exec_reasoning_effort",

@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::auth::Auth;
 use crate::error::CallError;
 use crate::failure;
-use crate::http::{Call, Http, json_body, json_headers};
+use crate::http::{Answer, Call, Http, json_body, json_headers};
 
 /// Makes exchanges with one server.
 pub(crate) struct Exchange {
@@ -44,18 +44,15 @@ impl Exchange {
         body: &impl Serialize,
         limit: Duration,
     ) -> Result<Success, CallError> {
-        let endpoint = address.shown.as_str();
-        let mut headers = json_headers();
-        let secret = self.auth.sign(&mut headers);
-        let call = Call {
-            method: Method::POST,
-            uri: &address.uri,
-            endpoint,
-            headers,
-            body: json_body(body, endpoint)?,
-            limit,
+        let body = json_body(body, &address.shown)?;
+        let (answer, secret) = self.send(address, body.clone(), limit).await?;
+        let is_rejected = answer.status == StatusCode::UNAUTHORIZED;
+        let (answer, secret) = if is_rejected && self.auth.renews(secret.as_ref()) {
+            // A token may be withdrawn before its end. Nothing was billed for it.
+            self.send(address, body, limit).await?
+        } else {
+            (answer, secret)
         };
-        let answer = self.http.send(call).await?;
         let success = Success {
             body: answer.body.clone(),
             secret,
@@ -63,7 +60,27 @@ impl Exchange {
         if answer.status == StatusCode::OK {
             Ok(success)
         } else {
-            Err(failure::classify(&answer, endpoint, &[success.secret()]))
+            let secrets = &[success.secret()];
+            Err(failure::classify(&answer, &address.shown, secrets))
         }
+    }
+
+    async fn send(
+        &self,
+        address: &Address,
+        body: Bytes,
+        limit: Duration,
+    ) -> Result<(Answer, Option<Arc<Secret>>), CallError> {
+        let mut headers = json_headers();
+        let secret = self.auth.sign(&mut headers).await?;
+        let call = Call {
+            method: Method::POST,
+            uri: &address.uri,
+            endpoint: &address.shown,
+            headers,
+            body,
+            limit,
+        };
+        Ok((self.http.send(call).await?, secret))
     }
 }

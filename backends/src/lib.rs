@@ -23,9 +23,11 @@ mod openai_chat;
 mod openai_compatible;
 pub mod outcome;
 mod picture;
+pub mod policy;
 mod qwen_chat;
 pub mod registry;
 mod simulated;
+mod tokens;
 
 pub use contract::{
     ChatModel, ChatReply, ChatRequest, Content, Finish, Image, Message, Part, Role, Tool, ToolCall,

@@ -1,7 +1,9 @@
 //! `openai_chat`: OpenAI and Azure OpenAI, by Chat Completions or the Responses API.
 
 mod client;
+mod hosts;
 mod route;
+mod sign_in;
 
 use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, Word};
@@ -94,6 +96,56 @@ const KEYS: &[BackendKey] = &[
         ),
         &["AZURE_OPENAI_{ROLE}_MANAGED_IDENTITY_CLIENT_ID"],
     ),
+    also(
+        both(
+            "azure_openai_tenant_id",
+            Kind::Text,
+            "none",
+            "Tenant that `client_credentials` signs in to.",
+        ),
+        &["AZURE_TENANT_ID"],
+    ),
+    also(
+        both(
+            "azure_openai_client_id",
+            Kind::Text,
+            "none",
+            "Application that `client_credentials` signs in as.",
+        ),
+        &["AZURE_CLIENT_ID"],
+    ),
+    also(
+        both(
+            "azure_openai_client_secret",
+            Kind::Secret,
+            "none",
+            "Secret of that application; better given in the environment.",
+        ),
+        &["AZURE_CLIENT_SECRET"],
+    ),
+    ops(also(
+        both(
+            "azure_openai_authority",
+            Kind::Text,
+            AUTHORITY,
+            "Where `client_credentials` signs in.",
+        ),
+        &["AZURE_AUTHORITY_HOST"],
+    )),
+    ops(both(
+        "azure_openai_cli_path",
+        Kind::Path,
+        "az",
+        "Program that signs in for `azure_cli`.",
+    )),
+    ops(both(
+        "azure_openai_token_hosts",
+        Kind::Text,
+        "none",
+        "Further hosts that a sign-in's token may be sent to: names with commas between, where \
+         `.example.com` means every host below it. A host of this machine, for tests, is called \
+         without TLS.",
+    )),
     ops(both(
         "azure_openai_timeout_seconds",
         SECONDS,
@@ -122,10 +174,15 @@ const KEYS: &[BackendKey] = &[
 
 const API_VERSION: &str = "2024-12-01-preview";
 const AD_SCOPE: &str = "https://cognitiveservices.azure.com/.default";
+const AUTHORITY: &str = "https://login.microsoftonline.com";
 const AUTH_MODES: &[Word] = &[
     ("azure_cli", &["az"]),
     ("api_key", &["key"]),
     ("managed_identity", &["aad", "azure_ad"]),
+    (
+        "client_credentials",
+        &["client_secret", "service_principal"],
+    ),
     ("openai_compatible", &["compat", "openai"]),
 ];
 
@@ -135,6 +192,7 @@ enum AuthMode {
     ApiKey,
     AzureCli,
     ManagedIdentity,
+    ClientCredentials,
     Plain,
 }
 
@@ -143,6 +201,7 @@ impl AuthMode {
         match options.text("azure_openai_auth_mode").as_deref() {
             Some("api_key") => Self::ApiKey,
             Some("managed_identity") => Self::ManagedIdentity,
+            Some("client_credentials") => Self::ClientCredentials,
             Some("openai_compatible") => Self::Plain,
             _ => Self::AzureCli,
         }

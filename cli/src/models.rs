@@ -39,6 +39,21 @@ pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
     })
 }
 
+/// Refuses what no call can be made with (no address, no key), before anything is spent.
+///
+/// # Errors
+/// The first role whose client cannot be made.
+pub(crate) fn try_connect(config: &RunConfig, roles: &[Role]) -> Result<(), CallError> {
+    let (backends, http) = (Arc::new(config.backends.clone()), Http::new());
+    for role in roles {
+        let profile = skillopt_coordinator::prepare::profile(config, *role);
+        if profile.backend != "simulated" {
+            connect(&profile, &backends, *role, &http)?;
+        }
+    }
+    Ok(())
+}
+
 /// Returns the role that a profile is for.
 fn role_of(profile: &Profile) -> Role {
     match profile.role.as_str() {

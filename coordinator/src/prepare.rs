@@ -320,7 +320,9 @@ fn limits(config: &RunConfig, timeout_s: f64) -> Limits {
     }
 }
 
-fn profile(config: &RunConfig, role: Role) -> Profile {
+/// Returns what a role's calls are made with: everything that can change their answers.
+#[must_use]
+pub fn profile(config: &RunConfig, role: Role) -> Profile {
     let (backend, model) = match role {
         Role::Target => (&config.target_backend, &config.target_model),
         Role::Optimizer => (&config.optimizer_backend, &config.optimizer_model),

@@ -13,8 +13,8 @@ pub struct Retry {
     pub cap: Duration,
 }
 
-/// A provider's own hint is followed up to this; a longer one counts as "not now" and is capped.
-pub const HINT_MAX: Duration = Duration::from_secs(120);
+/// A provider's own hint is followed up to this; a longer one is capped.
+pub const HINT_MAX: Duration = Duration::from_secs(3_600);
 
 impl Retry {
     /// Returns the wait after failure number `failures` (1 = the first), or `None` if the attempts
@@ -62,6 +62,6 @@ mod tests {
     #[test]
     fn the_providers_hint_wins_up_to_a_limit() {
         check(1, Some(1_000), Some(1_000));
-        check(1, Some(10_000_000), Some(120_000));
+        check(1, Some(10_000_000), Some(3_600_000));
     }
 }

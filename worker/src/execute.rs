@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use skillopt_backends::policy::next_wait;
 use skillopt_backends::{CallError, Disposition, Message, Role};
 use skillopt_benchmarks::{RolloutError, Task, registry};
 use skillopt_core::Hash;
@@ -118,10 +119,7 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
             (e.disposition(), class, e.to_string())
         }
     };
-    let wait = match disposition {
-        Disposition::Retry(hint) => policy(envelope.limits).wait(retries + 1, hint, unit),
-        Disposition::GiveUp | Disposition::StopRun => None,
-    };
+    let wait = next_wait(disposition, &policy(envelope.limits), retries + 1, unit);
     match wait {
         Some(wait) => Delivery::Later {
             wait,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use skillopt_core::job::Profile;
 use skillopt_core::secret::Secret;
 
-use super::AuthMode;
 use super::route::{Routes, needs_responses};
+use super::{AuthMode, hosts, sign_in};
 use crate::address::Address;
 use crate::auth::Auth;
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
@@ -16,6 +16,7 @@ use crate::declare::Local;
 use crate::dialect::{chat_completions, responses};
 use crate::error::CallError;
 use crate::exchange::Exchange;
+use crate::tokens::Tokens;
 
 /// A client of one account.
 struct Client {
@@ -76,10 +77,13 @@ fn auth(
                  `model.azure_openai_auth_mode`",
             )),
         },
-        AuthMode::AzureCli | AuthMode::ManagedIdentity => Err(misconfigured(
-            profile,
-            "this way to sign in cannot be used by this release",
-        )),
+        mode => {
+            let extra = local.options.text("azure_openai_token_hosts");
+            hosts::check(&routes.to(&profile.model)?, extra.as_deref())?;
+            let source =
+                sign_in::source(mode, local).map_err(|missing| misconfigured(profile, &missing))?;
+            Ok(Auth::Token(Arc::new(Tokens::new(source))))
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::local::Local;
+use crate::models;
 use crate::output::progress::Reporter;
 use crate::output::words::{amount, count, plural};
 use crate::output::{Out, Tone};
@@ -57,6 +58,7 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
     } = args.config.load()?;
     out.warnings(&warnings);
     check_backends(&config, &[Role::Target])?;
+    models::try_connect(&config, &[Role::Target]).map_err(Failure::usage)?;
     check_slots(&config)?;
     let evaluation = evaluation(args)?;
     evaluation.adapt(&mut config);

@@ -12,6 +12,7 @@ use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::local::{self, Local};
+use crate::models;
 use crate::output::progress::Reporter;
 use crate::output::table::table;
 use crate::output::words::{amount, count, number};
@@ -47,7 +48,9 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
 /// # Errors
 /// A backend of this configuration cannot be called, or it wants too many slots.
 pub(crate) fn check(config: &RunConfig) -> Result<(), Failure> {
-    check_backends(config, &[Role::Optimizer, Role::Target])?;
+    let roles = [Role::Optimizer, Role::Target];
+    check_backends(config, &roles)?;
+    models::try_connect(config, &roles).map_err(Failure::usage)?;
     check_slots(config)
 }
 

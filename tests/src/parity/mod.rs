@@ -4,6 +4,7 @@
 //! One file of cases is one [`Report`]. How a case is judged is written in the vectors' README:
 //! `accept_any_of` first, then `right` (only the keys it names), then `expected`.
 
+mod backends;
 mod benchmarks;
 mod config;
 mod edits;
@@ -21,7 +22,7 @@ use serde_json::Value;
 pub type Outcome = Result<Value, String>;
 
 /// The areas that have cases.
-pub const AREAS: &[&str] = &["training", "benchmarks", "exec-streams"];
+pub const AREAS: &[&str] = &["training", "benchmarks", "exec-streams", "backends"];
 
 /// The result of one file of cases.
 #[derive(Debug)]
@@ -56,19 +57,23 @@ pub fn run_area(area: &str) -> anyhow::Result<Vec<Report>> {
         .map_err(|e| anyhow::anyhow!("no vectors for area `{area}` in {}: {e}", dir.display()))?
         .filter_map(|entry| entry.ok().map(|e| e.path()))
         .filter(|path| path.extension().is_some_and(|e| e == "json"))
-        .filter(|path| area != "benchmarks" || covered_benchmark(path))
+        .filter(|path| is_covered(area, path))
         .collect();
     files.sort();
     files.iter().map(|path| run_file(area, path)).collect()
 }
 
-/// Benchmarks whose vectors are implemented so far.
-fn covered_benchmark(path: &Path) -> bool {
+/// Returns whether we have counterparts for a file of cases.
+fn is_covered(area: &str, path: &Path) -> bool {
     let stem = path
         .file_stem()
         .and_then(|s| s.to_str())
         .unwrap_or_default();
-    matches!(stem, "searchqa" | "splits")
+    match area {
+        "benchmarks" => matches!(stem, "searchqa" | "splits"),
+        "backends" => backends::FILES.contains(&stem),
+        _ => true,
+    }
 }
 
 /// Runs one file of cases.
@@ -94,10 +99,14 @@ pub fn run_file(area: &str, path: &Path) -> anyhow::Result<Report> {
     };
     for case in cases {
         let id = case["id"].as_str().unwrap_or("?").to_owned();
-        let function = case["fn"].as_str().unwrap_or("?");
-        let seen = std::panic::catch_unwind(|| call(area, &stem, function, case))
-            .unwrap_or_else(|_| Err("panicked".to_owned()));
-        match judge(case, &seen) {
+        let judged = std::panic::catch_unwind(|| {
+            if area == "backends" {
+                return backends::run(&stem, case);
+            }
+            let function = case["fn"].as_str().unwrap_or("?");
+            judge(case, &call(area, &stem, function, case))
+        });
+        match judged.unwrap_or_else(|_| Err("panicked".to_owned())) {
             Ok(()) => report.passed += 1,
             Err(why) => report.failed.push((id, why)),
         }
