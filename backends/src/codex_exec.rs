@@ -9,7 +9,9 @@ use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, Word};
 
 use crate::contract::ChatModel;
-use crate::declare::{BackendKey, Declaration, Label, Local, Options, SDK, SWITCH, Work, also, key};
+use crate::declare::{
+    BackendKey, Declaration, Label, Local, Options, SDK, SWITCH, Work, also, key,
+};
 use crate::error::CallError;
 
 /// What the program knows of `codex_exec`.
