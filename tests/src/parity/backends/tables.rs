@@ -230,10 +230,7 @@ fn redaction(wanted: &Value) -> Result<(), String> {
 
 /// Runs a case of the command line or of a file.
 fn entry(id: &str, case: &Value) -> Result<(), String> {
-    let flat = match as_written(id, &case["input"]) {
-        Ok(flat) => flat,
-        Err(refusal) => return Err(refusal),
-    };
+    let flat = as_written(id, &case["input"])?;
     let (config, warnings) = resolve_flat(&flat, &Value::Null)?;
     if let Some(wanted) = case["expected_result"]["warnings"].as_array()
         && wanted.is_empty() != (warnings == 0)
