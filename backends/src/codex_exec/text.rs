@@ -64,12 +64,7 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(profile: &Profile, local: &Local<'_>) -> Self {
         let env = local.env;
-        let elsewhere = || {
-            ["CODEX_CLI_BIN", "CODEX_PATH"]
-                .iter()
-                .find_map(|name| env(name))
-        };
-        let program = local.options.text("codex_exec_path").or_else(elsewhere);
+        let program = local.options.text("codex_exec_path");
         let folder = environment::folder(env, "CODEX_HOME", ".codex");
         let name = profile.settings.get("profile").and_then(Value::as_str);
         let profile = name.zip(folder.as_ref()).map(|(name, folder)| {

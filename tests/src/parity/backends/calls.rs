@@ -27,6 +27,8 @@ pub(super) struct Called {
     /// `None` if the budget allowed no try at all.
     pub(super) outcome: Option<Result<ChatReply, CallError>>,
     pub(super) tries: u32,
+    /// What each try used, as far as the other side says.
+    pub(super) billed: Vec<Usage>,
     pub(super) waits: Vec<Wait>,
     /// The limit of one exchange.
     pub(super) timeout: Duration,
@@ -155,6 +157,7 @@ async fn one(setup: &Setup, clients: &mut Clients, case: &Value, call: &Value) -
         stage,
         outcome: None,
         tries: 0,
+        billed: Vec::new(),
         waits: Vec::new(),
         timeout,
     };
@@ -175,6 +178,10 @@ async fn one(setup: &Setup, clients: &mut Clients, case: &Value, call: &Value) -
     while called.tries < retry.attempts {
         let answer = client.chat(&request).await;
         called.tries += 1;
+        called.billed.extend(match &answer {
+            Ok(reply) => Some(reply.usage),
+            Err(error) => error.usage(),
+        });
         let wait = answer.as_ref().err().and_then(|error| {
             let disposition = error.disposition();
             let lasted = next_wait(disposition, &retry, called.tries, UNIT)?;

@@ -27,7 +27,10 @@ use setup::{Places, Setup};
 pub(super) const FILES: &[&str] = &[
     "accounting",
     "benchmark_chat",
+    "claude_chat",
+    "codex_optimizer",
     "config",
+    "copilot_chat",
     "minimax_chat",
     "openai_chat",
     "openai_compatible",
