@@ -85,6 +85,16 @@ pub enum CallError {
         /// The limit that fired.
         limit: Duration,
     },
+    /// An answer that had begun, or was to come in pieces, stopped coming.
+    #[error("`{endpoint}` stalled: {awaited} did not come within {limit:?}")]
+    Stalled {
+        /// Where it happened.
+        endpoint: String,
+        /// The limit that fired.
+        limit: Duration,
+        /// What did not come.
+        awaited: &'static str,
+    },
     /// HTTP 200 with a body that is not a chat completion.
     #[error("`{endpoint}` answered something that is not a chat completion: {detail}")]
     Malformed {
@@ -134,6 +144,7 @@ impl CallError {
             // The HTTP client's words for a connection that never came about.
             Self::Connection { detail, .. } => !detail.contains("client error (Connect)"),
             Self::Timeout { .. }
+            | Self::Stalled { .. }
             | Self::Malformed { .. }
             | Self::Unfit { .. }
             | Self::Filtered { .. }
@@ -155,6 +166,7 @@ impl CallError {
             }
             Self::Connection { .. }
             | Self::Timeout { .. }
+            | Self::Stalled { .. }
             | Self::Malformed { .. }
             | Self::Unfit { .. } => Disposition::Retry(None),
             Self::Rejected { .. } | Self::Filtered { .. } | Self::Refused { .. } => {
@@ -178,7 +190,7 @@ impl CallError {
             | Self::Unfit { detail, .. }
             | Self::Filtered { detail, .. }
             | Self::Refused { detail, .. } => Some(detail),
-            Self::Throttled { .. } | Self::Timeout { .. } => None,
+            Self::Throttled { .. } | Self::Timeout { .. } | Self::Stalled { .. } => None,
         }
     }
 

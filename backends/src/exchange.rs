@@ -12,17 +12,21 @@ use crate::address::Address;
 use crate::auth::Auth;
 use crate::error::CallError;
 use crate::failure;
-use crate::http::{Answer, Call, Http, json_body, json_headers};
+use crate::http::{Answer, Call, Http, accept_events, is_events, json_body, json_headers};
 
 /// Makes exchanges with one server.
 pub(crate) struct Exchange {
     pub(crate) http: Arc<Http>,
     pub(crate) auth: Auth,
+    /// Whether answers are to come in pieces.
+    pub(crate) streams: bool,
 }
 
 /// The body of a success.
 pub(crate) struct Success {
     pub(crate) body: Bytes,
+    /// Whether it came in pieces; a gateway may do so or not, whatever it was asked for.
+    pub(crate) is_stream: bool,
     secret: Option<Arc<Secret>>,
 }
 
@@ -55,6 +59,7 @@ impl Exchange {
         };
         let success = Success {
             body: answer.body.clone(),
+            is_stream: is_events(&answer.headers, http::header::CONTENT_TYPE),
             secret,
         };
         if answer.status == StatusCode::OK {
@@ -72,6 +77,9 @@ impl Exchange {
         limit: Duration,
     ) -> Result<(Answer, Option<Arc<Secret>>), CallError> {
         let mut headers = json_headers();
+        if self.streams {
+            accept_events(&mut headers);
+        }
         let secret = self.auth.sign(&mut headers).await?;
         let call = Call {
             method: Method::POST,

@@ -1,9 +1,10 @@
 //! What an HTTP answer that is no success means (backends spec 8, point 2).
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode};
 use skillopt_core::job::Usage;
+use skillopt_runtime::clock::unix_ms;
 use skillopt_runtime::redact::redact;
 
 use crate::error::CallError;
@@ -101,13 +102,21 @@ pub(crate) fn detail(body: &[u8], secrets: &[&str]) -> String {
     line.chars().take(DETAIL_CHARS_MAX).collect()
 }
 
-/// Returns Retry-After (seconds) or `retry-after-ms` as a wait; a date is not followed.
+/// Returns `retry-after-ms`, or Retry-After in seconds or as a date, as a wait.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |name: &str| text(name)?.parse::<f64>().ok();
     let seconds = number("retry-after-ms")
         .map(|ms| ms / 1_000.0)
-        .or_else(|| number("retry-after"))?;
-    Duration::try_from_secs_f64(seconds).ok()
+        .or_else(|| number("retry-after"));
+    if let Some(seconds) = seconds {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
+    let until = date("retry-after")?;
+    // The server's clock, where it tells the time: ours may be another.
+    let now = date("date").unwrap_or_else(|| UNIX_EPOCH + Duration::from_millis(unix_ms()));
+    Some(until.duration_since(now).unwrap_or_default())
 }
 
 /// Providers answer 429 also when the account has no money left; waiting does not help then.
@@ -183,8 +192,18 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_read_in_seconds_or_milliseconds() {
+    fn retry_after_is_read_in_every_form() {
         let mut headers = HeaderMap::new();
+        let mut dated = HeaderMap::new();
+        for (name, value) in [
+            ("retry-after", "Fri, 31 Dec 1999 23:59:59 GMT"),
+            ("date", "Fri, 31 Dec 1999 23:59:00 GMT"),
+        ] {
+            dated.insert(name, http::HeaderValue::from_static(value));
+        }
+        assert_eq!(retry_after(&dated), Some(Duration::from_secs(59)));
+        dated.remove("date");
+        assert_eq!(retry_after(&dated), Some(Duration::ZERO), "it is over");
         let mut check = |name: &'static str, value: &'static str, want: Option<u64>| {
             headers.insert(name, http::HeaderValue::from_static(value));
             assert_eq!(retry_after(&headers), want.map(Duration::from_millis));

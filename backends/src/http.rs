@@ -1,20 +1,28 @@
-//! One HTTP exchange with JSON in and out: keep-alive, bounded answers, a deadline, no redirects.
+//! One HTTP exchange: pooled connections, proxies, own roots, limits of time and size.
 //!
 //! A redirect is never followed, so a credential cannot reach another host. Connections are pooled
 //! per address without a limit of our own: the slots of the worker bound them.
+
+mod body;
+mod connect;
+mod pool;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod transport;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use http_body_util::Full;
 
 use crate::error::CallError;
+use connect::Connector;
+use pool::{Plain, Tls};
+
+pub use transport::Transport;
 
 /// The largest answer that is read, in bytes.
 pub(crate) const ANSWER_MAX: usize = 32 << 20;
@@ -31,9 +39,6 @@ pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
-
-/// Connections that are kept open.
-type Pool<C> = Client<C, Full<Bytes>>;
 
 /// One exchange to make.
 pub(crate) struct Call<'a> {
@@ -57,6 +62,21 @@ pub(crate) fn json_headers() -> HeaderMap {
     headers.insert(http::header::USER_AGENT, USER_AGENT);
     headers
 }
+
+/// Asks for an answer in pieces. Only then is there a limit for the first of them: other answers
+/// come when they are whole.
+pub(crate) fn accept_events(headers: &mut HeaderMap) {
+    headers.insert(http::header::ACCEPT, HeaderValue::from_static(EVENTS));
+}
+
+/// Returns whether headers speak of an answer in pieces: those of a request ask for one, those of
+/// an answer announce one.
+pub(crate) fn is_events(headers: &HeaderMap, name: http::HeaderName) -> bool {
+    let value = headers.get(name);
+    value.is_some_and(|value| value.as_bytes().starts_with(EVENTS.as_bytes()))
+}
+
+const EVENTS: &str = "text/event-stream";
 
 /// Writes a body.
 pub(crate) fn json_body(body: &impl serde::Serialize, endpoint: &str) -> Result<Bytes, CallError> {
@@ -94,18 +114,29 @@ pub(crate) fn secret_header(value: &str, endpoint: &str) -> Result<HeaderValue, 
 
 /// A client for plain and TLS addresses; all clients of models share one, and so its connections.
 pub struct Http {
-    plain: Pool<HttpConnector>,
+    transport: Transport,
+    connector: Connector,
+    plain: Plain,
     /// Built at the first `https` call: a plain address then needs no root certificates.
-    tls: OnceLock<Result<Pool<HttpsConnector<HttpConnector>>, String>>,
+    tls: OnceLock<Result<Tls, String>>,
 }
 
 impl Http {
-    /// Makes a client; opens no connection.
+    /// Makes a client without proxies, with the system's roots; opens no connection.
     #[must_use]
     pub fn new() -> Arc<Self> {
+        Self::with(Transport::default())
+    }
+
+    /// Makes a client; opens no connection.
+    #[must_use]
+    pub fn with(transport: Transport) -> Arc<Self> {
+        let connector = Connector::new(&transport);
         Arc::new(Self {
-            plain: builder().build(connector()),
+            plain: pool::plain(connector.clone()),
             tls: OnceLock::new(),
+            connector,
+            transport,
         })
     }
 
@@ -134,89 +165,62 @@ impl Http {
 
     async fn exchange(
         &self,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
         endpoint: &str,
     ) -> Result<Answer, CallError> {
-        let broken = |detail: String| CallError::Connection {
-            endpoint: endpoint.to_owned(),
-            detail,
-        };
-        let response = if request.uri().scheme_str() == Some("https") {
-            let client = self.tls.get_or_init(tls_client).as_ref().map_err(|e| {
-                CallError::Misconfigured {
-                    endpoint: endpoint.to_owned(),
-                    status: 0,
-                    detail: e.clone(),
-                }
+        let in_pieces = is_events(request.headers(), http::header::ACCEPT);
+        let is_tls = request.uri().scheme_str() == Some("https");
+        // Counts among the calls of its connections until the whole body is there.
+        let _place;
+        let response = if is_tls {
+            let tls = self.tls.get_or_init(|| {
+                tls::config(&self.transport).map(|roots| Tls::new(roots, self.connector.clone()))
+            });
+            let tls = tls.as_ref().map_err(|e| CallError::Misconfigured {
+                endpoint: endpoint.to_owned(),
+                status: 0,
+                detail: e.clone(),
             })?;
-            client.request(request).await
+            let (client, place) = tls.client();
+            _place = Some(place);
+            self.headers(client.request(request), in_pieces, endpoint)
+                .await?
         } else {
-            self.plain.request(request).await
-        }
-        .map_err(|e| broken(chain(&e)))?;
-        let (parts, body) = response.into_parts();
-        let body = match Limited::new(body, ANSWER_MAX).collect().await {
-            Ok(collected) => collected.to_bytes(),
-            Err(e) if e.is::<LengthLimitError>() => {
-                let detail = format!("more than {ANSWER_MAX} bytes");
-                return Err(CallError::Malformed {
-                    endpoint: endpoint.to_owned(),
-                    detail,
-                });
-            }
-            Err(e) => return Err(broken(chain(&*e))),
+            _place = None;
+            self.connector.authorize(&mut request);
+            self.headers(self.plain.request(request), in_pieces, endpoint)
+                .await?
         };
+        let (parts, body) = response.into_parts();
         Ok(Answer {
             status: parts.status,
             headers: parts.headers,
-            body,
+            body: body::read(body, self.transport.between_chunks, endpoint).await?,
         })
     }
-}
 
-fn builder() -> hyper_util::client::legacy::Builder {
-    let mut builder = Client::builder(TokioExecutor::new());
-    builder
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(30));
-    builder
-}
-
-fn connector() -> HttpConnector {
-    let mut connector = HttpConnector::new();
-    connector.set_nodelay(true);
-    connector.enforce_http(false);
-    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    connector
-}
-
-fn tls_client() -> Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, String> {
-    let https = HttpsConnectorBuilder::new()
-        .with_provider_and_native_roots(rustls_provider())
-        .map_err(|e| {
-            format!("no root certificates were found ({e}); install the system's CA certificates or set SSL_CERT_FILE")
-        })?
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(connector());
-    Ok(builder().build(https))
-}
-
-fn rustls_provider() -> rustls::crypto::CryptoProvider {
-    rustls::crypto::ring::default_provider()
-}
-
-/// Joins an error and its causes, since the outermost one alone says little.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
+    /// Waits for the headers of an answer, which come with the first byte.
+    async fn headers<T, E: std::error::Error + 'static>(
+        &self,
+        response: impl Future<Output = Result<T, E>>,
+        in_pieces: bool,
+        endpoint: &str,
+    ) -> Result<T, CallError> {
+        let broken = |e: E| CallError::Connection {
+            endpoint: endpoint.to_owned(),
+            detail: body::chain(&e),
+        };
+        if !in_pieces {
+            return response.await.map_err(broken);
         }
-        source = cause.source();
+        let limit = self.transport.first_byte;
+        match tokio::time::timeout(limit, response).await {
+            Ok(response) => response.map_err(broken),
+            Err(_) => Err(CallError::Stalled {
+                endpoint: endpoint.to_owned(),
+                limit,
+                awaited: "the first byte",
+            }),
+        }
     }
-    text
 }

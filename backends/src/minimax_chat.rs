@@ -79,6 +79,12 @@ const KEYS: &[BackendKey] = &[
         "Upper limit of tokens per answer.",
     ),
     ops(key(
+        "minimax_stream",
+        SWITCH,
+        "false",
+        "Whether answers come in pieces, so that a stalled one is noticed early.",
+    )),
+    ops(key(
         "minimax_timeout_seconds",
         SECONDS,
         "300",
@@ -132,6 +138,7 @@ fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, C
     let exchange = Exchange {
         http: Arc::clone(local.http),
         auth: Auth::bearer_if((local.secret)("minimax_api_key"), &address.shown)?,
+        streams: local.options.switch("minimax_stream") == Some(true),
     };
     let mut server = Server::new(profile, address, exchange);
     server.call_prefix = "minimax_tool_";

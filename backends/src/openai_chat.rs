@@ -9,7 +9,7 @@ use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, Word};
 
 use crate::declare::{
-    BackendKey, Declaration, Label, Options, SECONDS, Work, also, both, key, ops,
+    BackendKey, Declaration, Label, Options, SECONDS, SWITCH, Work, also, both, key, ops,
 };
 
 pub use route::needs_responses;
@@ -145,6 +145,12 @@ const KEYS: &[BackendKey] = &[
         "Further hosts that a sign-in's token may be sent to: names with commas between, where \
          `.example.com` means every host below it. A host of this machine, for tests, is called \
          without TLS.",
+    )),
+    ops(both(
+        "azure_openai_stream",
+        SWITCH,
+        "false",
+        "Whether answers come in pieces, so that a stalled one is noticed early.",
     )),
     ops(both(
         "azure_openai_timeout_seconds",

@@ -15,7 +15,7 @@ use crate::address::Address;
 use crate::auth::Auth;
 use crate::contract::ChatModel;
 use crate::declare::{
-    BackendKey, Declaration, Label, Local, Options, SECONDS, TEMPERATURE, Work, both, ops,
+    BackendKey, Declaration, Label, Local, Options, SECONDS, SWITCH, TEMPERATURE, Work, both, ops,
 };
 use crate::dialect::chat_completions::Server;
 use crate::error::CallError;
@@ -66,6 +66,12 @@ const KEYS: &[BackendKey] = &[
         "Upper limit of tokens per answer.",
     ),
     ops(both(
+        "openai_compatible_stream",
+        SWITCH,
+        "false",
+        "Whether answers come in pieces, so that a stalled one is noticed early.",
+    )),
+    ops(both(
         "openai_compatible_timeout_seconds",
         SECONDS,
         "300",
@@ -99,6 +105,7 @@ fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, C
     let exchange = Exchange {
         http: Arc::clone(local.http),
         auth: Auth::bearer(key, &address.shown)?,
+        streams: local.options.switch("openai_compatible_stream") == Some(true),
     };
     Ok(Arc::new(Server::new(profile, address, exchange)))
 }

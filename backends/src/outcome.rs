@@ -89,7 +89,7 @@ impl Outcome {
             CallError::Rejected { .. } => Self::Rejected,
             CallError::Misconfigured { .. } => Self::Misconfigured,
             CallError::Connection { .. } => Self::ConnectionFailed,
-            CallError::Timeout { .. } => Self::TimedOut,
+            CallError::Timeout { .. } | CallError::Stalled { .. } => Self::TimedOut,
             CallError::Malformed { .. } | CallError::Unfit { .. } => Self::Malformed,
             CallError::Filtered { .. } => Self::Filtered,
             CallError::Refused { .. } => Self::Refused,

@@ -59,6 +59,12 @@ const KEYS: &[BackendKey] = &[
         "none",
     ),
     ops(both(
+        "qwen_chat_stream",
+        SWITCH,
+        "false",
+        "Whether answers come in pieces, so that a stalled one is noticed early.",
+    )),
+    ops(both(
         "qwen_chat_timeout_seconds",
         SECONDS,
         "300",
@@ -160,6 +166,7 @@ fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, C
     let exchange = Exchange {
         http: Arc::clone(local.http),
         auth: Auth::bearer_if((local.secret)("qwen_chat_api_key"), &address.shown)?,
+        streams: local.options.switch("qwen_chat_stream") == Some(true),
     };
     let mut server = Server::new(profile, address, exchange);
     server.call_prefix = "qwen_tool_";

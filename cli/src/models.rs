@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use skillopt_backends::declare::{Local, Options};
+use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http, registry};
 use skillopt_config::{BackendSettings, Role, RunConfig};
 use skillopt_core::job::Profile;
@@ -30,7 +31,7 @@ pub(crate) fn available() -> Vec<&'static str> {
 pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
     let backends = Arc::new(config.backends.clone());
     let simulations = Simulations::default();
-    let http = Http::new();
+    let http = Http::with(Transport::from_env(&|name| std::env::var(name).ok()));
     Arc::new(move |profile: &Profile| {
         if profile.backend == "simulated" {
             return Ok(simulations.model(profile)?);

@@ -2,6 +2,7 @@
 
 mod read;
 mod server;
+mod stream;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -22,6 +23,8 @@ pub(crate) struct Style<'a> {
     pub(crate) temperature: Option<f64>,
     /// Reasoning effort, if it is sent.
     pub(crate) reasoning_effort: Option<&'a str>,
+    /// Whether the answer is to come in pieces.
+    pub(crate) streams: bool,
     /// Further fields, as they are.
     pub(crate) extra: &'a Map<String, Value>,
 }
@@ -58,6 +61,11 @@ impl Serialize for Body<'_> {
                 "json_schema": {"name": named.name, "strict": true, "schema": named.schema},
             });
             map.serialize_entry("response_format", &schema)?;
+        }
+        if style.streams {
+            map.serialize_entry("stream", &true)?;
+            // The last piece then tells what was used.
+            map.serialize_entry("stream_options", &json!({"include_usage": true}))?;
         }
         for (name, value) in style.extra {
             map.serialize_entry(name, value)?;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::contract::{ChatRequest, Content, Message, Part, Role, Tool, ToolChoice};
 
-pub(crate) use read::read;
+pub(crate) use read::{read, read_stream};
 
 /// A request as it is written.
 pub(crate) struct Body<'a> {
@@ -16,6 +16,8 @@ pub(crate) struct Body<'a> {
     /// No call asks for more tokens than this.
     pub(crate) limit: u32,
     pub(crate) reasoning_effort: Option<&'a str>,
+    /// Whether the answer is to come in pieces.
+    pub(crate) streams: bool,
 }
 
 impl Serialize for Body<'_> {
@@ -40,6 +42,9 @@ impl Serialize for Body<'_> {
             if let Some(choice) = &request.tool_choice {
                 map.serialize_entry("tool_choice", &tool_choice(choice))?;
             }
+        }
+        if self.streams {
+            map.serialize_entry("stream", &true)?;
         }
         if let Some(named) = &request.schema {
             let format = json!({

@@ -47,6 +47,7 @@ pub(super) fn connect(
         exchange: Exchange {
             http: Arc::clone(local.http),
             auth,
+            streams: local.options.switch("azure_openai_stream") == Some(true),
         },
         routes,
         usual: (profile.model.clone(), address),
@@ -134,6 +135,7 @@ impl Client {
                 temperature: request.temperature,
                 // Refused together with tools by several models.
                 reasoning_effort: effort.filter(|_| request.tools.is_empty()),
+                streams: self.exchange.streams,
                 extra: &Map::new(),
             },
         };
@@ -144,7 +146,11 @@ impl Client {
             secrets: &[answer.secret()],
             call_prefix: "call_",
         };
-        reader.read(&answer.body)
+        if answer.is_stream {
+            reader.read_stream(&answer.body)
+        } else {
+            reader.read(&answer.body)
+        }
     }
 
     async fn responses(
@@ -157,9 +163,15 @@ impl Client {
             request,
             limit: u32::MAX,
             reasoning_effort: effort,
+            streams: self.exchange.streams,
         };
         let timeout = request.timeout;
         let answer = self.exchange.post(address, &body, timeout).await?;
-        responses::read(&answer.body, &address.shown, answer.secret())
+        let read = if answer.is_stream {
+            responses::read_stream
+        } else {
+            responses::read
+        };
+        read(&answer.body, &address.shown, answer.secret())
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http};
 use skillopt_config::{BackendSettings, EnvLookup, Role};
 use skillopt_core::job::Profile;
@@ -25,7 +26,7 @@ pub(crate) fn cluster_factory(
 ) -> Result<ModelFactory, Failure> {
     let settings = Arc::new(BackendSettings::from_env(env).map_err(Failure::from)?);
     let simulations = Simulations::default();
-    let http = Http::new();
+    let http = Http::with(Transport::from_env(env));
     Ok(Arc::new(move |profile: &Profile| {
         if profile.backend == "simulated" {
             return Ok(simulations.model(profile)?);

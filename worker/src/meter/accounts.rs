@@ -129,7 +129,10 @@ fn outcome(answer: &Result<ChatReply, CallError>) -> Outcome {
         }
         Err(CallError::Throttled { retry_after, .. }) => Outcome::Throttled(*retry_after),
         Err(
-            CallError::Server { .. } | CallError::Connection { .. } | CallError::Timeout { .. },
+            CallError::Server { .. }
+            | CallError::Connection { .. }
+            | CallError::Timeout { .. }
+            | CallError::Stalled { .. },
         ) => Outcome::Failed,
         Err(_) => Outcome::Nothing,
     }

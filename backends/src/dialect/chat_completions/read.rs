@@ -91,7 +91,7 @@ impl Reader<'_> {
         named.collect()
     }
 
-    fn malformed(&self, detail: String) -> CallError {
+    pub(super) fn malformed(&self, detail: String) -> CallError {
         CallError::Malformed {
             endpoint: self.endpoint.to_owned(),
             detail,

@@ -56,6 +56,7 @@ impl ChatModel for Server {
                 limit: self.max_tokens,
                 temperature: request.temperature.or(self.temperature),
                 reasoning_effort: None,
+                streams: self.exchange.streams,
                 extra: &self.extra,
             },
         };
@@ -67,7 +68,12 @@ impl ChatModel for Server {
             secrets: &[answer.secret()],
             call_prefix: self.call_prefix,
         };
-        reader.read(&answer.body).map_err(|error| match error {
+        let read = if answer.is_stream {
+            reader.read_stream(&answer.body)
+        } else {
+            reader.read(&answer.body)
+        };
+        read.map_err(|error| match error {
             CallError::Malformed { .. } => {
                 (self.hidden)(&answer.body, endpoint, answer.secret()).unwrap_or(error)
             }

@@ -2,10 +2,12 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use skillopt_core::job::Usage;
 use skillopt_runtime::redact::redact;
 
 use crate::contract::{ChatReply, Finish, ToolCall};
+use crate::dialect::events;
 use crate::error::CallError;
 use crate::failure;
 
@@ -83,6 +85,52 @@ struct Cached {
 #[derive(Default, Deserialize)]
 struct Reasoning {
     reasoning_tokens: Option<u64>,
+}
+
+/// An event of an answer in pieces. The last one holds the whole answer.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(borrow, default)]
+    response: Option<&'a RawValue>,
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Reads an answer that came in pieces.
+///
+/// # Errors
+/// As [`read`]; and it ended before it was whole.
+pub(crate) fn read_stream(
+    body: &[u8],
+    endpoint: &str,
+    secret: &str,
+) -> Result<ChatReply, CallError> {
+    for data in events::data(body) {
+        let Ok(event) = serde_json::from_slice::<Event<'_>>(&data) else {
+            continue;
+        };
+        match (event.kind.as_str(), event.response) {
+            ("response.completed" | "response.incomplete" | "response.failed", Some(whole)) => {
+                return read(whole.get().as_bytes(), endpoint, secret);
+            }
+            ("error", _) => {
+                let fault = Fault {
+                    code: event.code,
+                    message: event.message,
+                };
+                return Err(failed(Some(fault), endpoint, secret));
+            }
+            _ => {}
+        }
+    }
+    Err(CallError::Connection {
+        endpoint: endpoint.to_owned(),
+        detail: "the answer ended before it was whole".to_owned(),
+    })
 }
 
 /// Reads the body of a success; `secret` is kept out of messages.
@@ -248,5 +296,22 @@ mod tests {
             r#"{"output":[{"type":"function_call","id":"fc","name":"f"}]}"#,
             r#"ToolCall { id: "fc", name: "f", arguments: "{}" }"#,
         );
+    }
+
+    #[test]
+    fn pieces_make_the_same_answer() {
+        let stream = concat!(
+            "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{}}\n\n",
+            "data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n",
+            "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"ab\"}]}]}}\n\n",
+        );
+        let reply = read_stream(stream.as_bytes(), "http://h", "").unwrap();
+        assert_eq!(reply.text, "ab");
+        let cut = &stream[..stream.len() / 2];
+        let error = read_stream(cut.as_bytes(), "http://h", "").unwrap_err();
+        assert!(matches!(error, CallError::Connection { .. }), "{error}");
+        let failed = "data: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\"}\n\n";
+        let error = read_stream(failed.as_bytes(), "http://h", "").unwrap_err();
+        assert!(matches!(error, CallError::Throttled { .. }), "{error}");
     }
 }
