@@ -5,6 +5,7 @@
 
 mod body;
 mod connect;
+mod gate;
 mod pool;
 #[cfg(test)]
 mod tests;
@@ -174,17 +175,17 @@ impl Http {
         let _place;
         let response = if is_tls {
             let tls = self.tls.get_or_init(|| {
-                tls::config(&self.transport).map(|roots| Tls::new(roots, self.connector.clone()))
+                tls::config(&self.transport).map(|config| Tls::new(&config, &self.connector))
             });
             let tls = tls.as_ref().map_err(|e| CallError::Misconfigured {
                 endpoint: endpoint.to_owned(),
                 status: 0,
                 detail: e.clone(),
             })?;
-            let (client, place) = tls.client();
+            let (connections, place) = tls.connections();
             _place = Some(place);
-            self.headers(client.request(request), in_pieces, endpoint)
-                .await?
+            let response = connections.request(request);
+            self.headers(response, in_pieces, endpoint).await?
         } else {
             _place = None;
             self.connector.authorize(&mut request);

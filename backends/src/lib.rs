@@ -27,6 +27,10 @@ pub mod policy;
 mod qwen_chat;
 pub mod registry;
 mod simulated;
+#[cfg(test)]
+mod test_clients;
+#[cfg(test)]
+mod test_servers;
 mod tokens;
 
 pub use contract::{

@@ -15,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::gate::{Gates, Live};
 use super::{CONNECT_TIMEOUT, Transport};
 
 /// Where a machine asks for its own identity: never through a proxy.
@@ -25,6 +26,8 @@ const METADATA: &str = "169.254.169.254";
 pub(super) struct Connector {
     tcp: HttpConnector,
     proxies: Arc<Matcher>,
+    /// Where open connections are counted, if they are.
+    gates: Option<Arc<Gates>>,
 }
 
 impl Connector {
@@ -41,6 +44,15 @@ impl Connector {
         Self {
             tcp,
             proxies: Arc::new(proxies),
+            gates: None,
+        }
+    }
+
+    /// Returns a connector whose open connections are counted.
+    pub(super) fn counted(self, gates: Arc<Gates>) -> Self {
+        Self {
+            gates: Some(gates),
+            ..self
         }
     }
 
@@ -76,10 +88,12 @@ impl Service<Uri> for Connector {
     fn call(&mut self, to: Uri) -> Opening {
         let proxy = self.proxies.intercept(&to);
         let mut tcp = self.tcp.clone();
+        let gate = self.gates.as_ref().and_then(|gates| gates.of(&to));
+        let live = gate.map(|gate| gate.connect());
         Box::pin(async move {
             let Some(proxy) = proxy else {
                 let stream = tcp.call(to).await?;
-                return Ok(Link::new(stream, false));
+                return Ok(Link::new(stream, false, live));
             };
             let address = proxy.uri().clone();
             let named = |cause: BoxError| -> BoxError {
@@ -93,7 +107,7 @@ impl Service<Uri> for Connector {
                     socks = socks.with_auth(user.to_owned(), password.to_owned());
                 }
                 let stream = socks.call(to).await.map_err(|e| named(e.into()))?;
-                return Ok(Link::new(stream, false));
+                return Ok(Link::new(stream, false, live));
             }
             if address.scheme_str() != Some("http") {
                 return Err(named("only `http` and `socks5` proxies can be used".into()));
@@ -104,11 +118,11 @@ impl Service<Uri> for Connector {
                     tunnel = tunnel.with_auth(auth.clone());
                 }
                 let stream = tunnel.call(to).await.map_err(|e| named(e.into()))?;
-                return Ok(Link::new(stream, false));
+                return Ok(Link::new(stream, false, live));
             }
             let stream = tcp.call(address.clone()).await;
             let stream = stream.map_err(|e| named(e.into()))?;
-            Ok(Link::new(stream, true))
+            Ok(Link::new(stream, true, live))
         })
     }
 }
@@ -118,11 +132,17 @@ pub(super) struct Link {
     stream: TokioIo<TcpStream>,
     /// Whether the peer is a proxy that has to be told whole addresses.
     is_proxy: bool,
+    /// Counts it among the open ones.
+    _live: Option<Live>,
 }
 
 impl Link {
-    const fn new(stream: TokioIo<TcpStream>, is_proxy: bool) -> Self {
-        Self { stream, is_proxy }
+    const fn new(stream: TokioIo<TcpStream>, is_proxy: bool, live: Option<Live>) -> Self {
+        Self {
+            stream,
+            is_proxy,
+            _live: live,
+        }
     }
 }
 

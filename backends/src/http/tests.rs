@@ -1,11 +1,9 @@
 //! Calls over real sockets: proxies, TLS, HTTP/2, stalls, sizes, redirects.
 
-mod servers;
-
 use std::time::Duration;
 
 use super::*;
-use servers::{Certificate, Peer};
+use crate::test_servers::{Certificate, OK, Peer};
 
 fn run<F: Future>(future: F) -> F::Output {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -35,8 +33,6 @@ fn transport(certificate: Option<&Certificate>) -> Transport {
         ..Transport::default()
     }
 }
-
-const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 #[test]
 fn a_plain_call_tells_its_proxy_the_whole_address() {
@@ -226,7 +222,7 @@ fn the_environment_names_proxies_and_limits() {
 }
 
 #[test]
-fn http2_carries_calls_side_by_side() {
+fn many_calls_share_few_http2_connections() {
     const CALLS: usize = 250;
     run(async {
         let certificate = Certificate::new();
@@ -238,5 +234,10 @@ fn http2_carries_calls_side_by_side() {
         for answer in futures_util::future::join_all(calls).await {
             assert_eq!(answer.unwrap().body, "ok");
         }
+        assert!(
+            server.connections() <= 3,
+            "{} connections",
+            server.connections()
+        );
     });
 }

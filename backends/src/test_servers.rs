@@ -20,21 +20,24 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+/// An answer.
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
 /// A certificate for `localhost`, with its file.
-pub(super) struct Certificate {
+pub(crate) struct Certificate {
     folder: tempfile::TempDir,
     key: CertifiedKey<rcgen::KeyPair>,
 }
 
 impl Certificate {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let key = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("ca.pem"), key.cert.pem()).unwrap();
         Self { folder, key }
     }
 
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
 
@@ -53,8 +56,8 @@ impl Certificate {
 }
 
 /// A server. Its tasks end with it.
-pub(super) struct Peer {
-    pub(super) address: SocketAddr,
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
     seen: Arc<Seen>,
     _tasks: JoinSet<()>,
 }
@@ -62,21 +65,27 @@ pub(super) struct Peer {
 #[derive(Default)]
 struct Seen {
     heads: Mutex<Vec<String>>,
+    bodies: Mutex<Vec<String>>,
     connections: AtomicUsize,
 }
 
 impl Peer {
     /// Returns what the requests began with, in order.
-    pub(super) fn heads(&self) -> Vec<String> {
+    pub(crate) fn heads(&self) -> Vec<String> {
         self.seen.heads.lock().unwrap().clone()
     }
 
-    pub(super) fn connections(&self) -> usize {
+    /// Returns what the requests held, in order.
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.seen.bodies.lock().unwrap().clone()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
     /// Returns an address where nobody listens.
-    pub(super) async fn closed() -> SocketAddr {
+    pub(crate) async fn closed() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
     }
@@ -107,19 +116,29 @@ impl Peer {
     }
 
     /// Gives each request the same answer, and keeps the connection.
-    pub(super) async fn answering(answer: &str) -> Self {
-        let answer = answer.to_owned();
-        Self::start(move |stream, seen| answer_all(stream, answer.clone(), seen)).await
+    pub(crate) async fn answering(answer: &str) -> Self {
+        Self::scripted(&[answer]).await
+    }
+
+    /// Gives one answer after the other, the last one again and again.
+    pub(crate) async fn scripted(answers: &[&str]) -> Self {
+        let answers: Vec<String> = answers.iter().map(|&answer| answer.to_owned()).collect();
+        Self::start(move |stream, seen| answer_all(stream, answers.clone(), seen)).await
+    }
+
+    /// Answers with JSON.
+    pub(crate) async fn json(body: &str) -> Self {
+        Self::answering(&json_answer(200, body)).await
     }
 
     /// Speaks TLS, and HTTP/1.1 in it.
-    pub(super) async fn tls(certificate: &Certificate, protocols: &[&[u8]]) -> Self {
+    pub(crate) async fn tls(certificate: &Certificate, protocols: &[&[u8]]) -> Self {
         let acceptor = certificate.acceptor(protocols);
         Self::start(move |stream, seen| {
             let acceptor = acceptor.clone();
             async move {
                 if let Ok(stream) = acceptor.accept(stream).await {
-                    answer_all(stream, super::OK.to_owned(), seen).await;
+                    answer_all(stream, vec![OK.to_owned()], seen).await;
                 }
             }
         })
@@ -127,7 +146,7 @@ impl Peer {
     }
 
     /// Speaks HTTP/2 over TLS, and answers when `calls` of them are there.
-    pub(super) async fn http2(certificate: &Certificate, calls: usize) -> Self {
+    pub(crate) async fn http2(certificate: &Certificate, calls: usize) -> Self {
         let acceptor = certificate.acceptor(&[b"h2", b"http/1.1"]);
         let all = Arc::new(Barrier::new(calls));
         Self::start(move |stream, _| {
@@ -155,7 +174,7 @@ impl Peer {
     }
 
     /// Opens tunnels to `to`, whatever was asked for.
-    pub(super) async fn tunnel(to: SocketAddr) -> Self {
+    pub(crate) async fn tunnel(to: SocketAddr) -> Self {
         Self::start(move |mut stream, seen| async move {
             let head = head(&mut stream).await;
             seen.heads.lock().unwrap().push(head);
@@ -168,7 +187,7 @@ impl Peer {
     }
 
     /// Speaks SOCKS 5 without a password, and connects to `to`.
-    pub(super) async fn socks(to: SocketAddr) -> Self {
+    pub(crate) async fn socks(to: SocketAddr) -> Self {
         Self::start(move |mut stream, seen| async move {
             let mut greeting = [0; 2];
             stream.read_exact(&mut greeting).await.unwrap();
@@ -193,7 +212,7 @@ impl Peer {
     }
 }
 
-async fn answer_all<S>(mut stream: S, answer: String, seen: Arc<Seen>)
+async fn answer_all<S>(mut stream: S, answers: Vec<String>, seen: Arc<Seen>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -212,11 +231,26 @@ where
         if stream.read_exact(&mut body).await.is_err() {
             return;
         }
-        seen.heads.lock().unwrap().push(head);
+        let at = {
+            let mut heads = seen.heads.lock().unwrap();
+            heads.push(head);
+            heads.len() - 1
+        };
+        let body = String::from_utf8(body).unwrap();
+        seen.bodies.lock().unwrap().push(body);
+        let answer = &answers[at.min(answers.len() - 1)];
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;
         }
     }
+}
+
+/// Writes an answer that holds JSON.
+pub(crate) fn json_answer(status: u16, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
 }
 
 /// Reads up to the empty line; nothing if the peer is gone.
