@@ -146,6 +146,7 @@ fn is_too_long(detail: &str) -> bool {
         "too long",
         "maximum context",
         "too many tokens",
+        "exceeds the maximum number of tokens",
     ]
     .iter()
     .any(|words| detail.contains(words))

@@ -9,6 +9,8 @@ mod auth;
 mod claude_chat;
 mod cli;
 mod codex_exec;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod contract;
 mod copilot_chat;
 pub mod declare;

@@ -1,0 +1,120 @@
+//! What every chat backend that speaks HTTP has to do, as one suite.
+//!
+//! A backend writes a [`Kit`] of a few lines and names it in [`conformance!`](crate::conformance!),
+//! which turns each property into a test against a real server on loopback. No property sleeps.
+
+mod properties;
+pub mod server;
+pub mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use skillopt_core::job::Profile;
+use skillopt_core::secret::Secret;
+
+pub use self::properties::*;
+use self::server::Server;
+use self::wire::Wire;
+use crate::declare::{Local, Options};
+use crate::{ChatModel, ChatRequest, Http, Message, Role, registry};
+
+/// The key that clients of the suite send.
+pub const KEY: &str = "canary-key-0123456789";
+/// Longer than any exchange of the suite takes.
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// What the suite has to know of a backend.
+#[derive(Clone, Copy)]
+pub struct Kit {
+    /// Its name.
+    pub backend: &'static str,
+    /// The key that holds the address.
+    pub address: &'static str,
+    /// What its address has after the host.
+    pub base: &'static str,
+    /// The key that holds the credential.
+    pub secret: &'static str,
+    /// Further settings.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// What its servers say.
+    pub wire: Wire,
+}
+
+impl Kit {
+    /// Makes a client of `server`.
+    ///
+    /// # Panics
+    /// The backend does not take its settings.
+    #[must_use]
+    pub fn client(&self, server: &Server) -> Arc<dyn ChatModel> {
+        let address = format!("{}{}", server.url(), self.base);
+        let get = |name: &str| {
+            if name == self.address {
+                return Some(Value::from(address.as_str()));
+            }
+            let found = self.settings.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| Value::from(*value))
+        };
+        let options = Options(&get);
+        let mut profile = Profile {
+            role: "target".to_owned(),
+            backend: self.backend.to_owned(),
+            model: "model-1".to_owned(),
+            endpoint: String::new(),
+            temperature: None,
+            max_tokens: 0,
+            reasoning_effort: String::new(),
+            settings: Map::new(),
+        };
+        let declared = registry::find(self.backend).expect("a backend of that name");
+        (declared.describe)(options, &mut profile);
+        let local = Local {
+            options,
+            secret: &|name| (name == self.secret).then(|| Secret::new(KEY)),
+            env: &|_| None,
+            http: &Http::new(),
+        };
+        registry::connect(&profile, &local).expect("a client")
+    }
+}
+
+/// Returns a plain request.
+#[must_use]
+pub fn request() -> ChatRequest {
+    let messages = vec![
+        Message::text(Role::System, "Answer briefly."),
+        Message::text(Role::User, "What is the capital of France?"),
+    ];
+    ChatRequest::new("model-1", messages, 64, LONG)
+}
+
+/// Turns each property of the suite into a test of a [`Kit`].
+#[macro_export]
+macro_rules! conformance {
+    ($name:ident, $kit:expr) => {
+        mod $name {
+            #[allow(unused_imports, reason = "a kit may stand in place")]
+            use super::*;
+
+            $crate::conformance!(@each $kit;
+                an_answer_comes_with_what_it_used a_cut_answer_is_no_whole_one
+                a_withheld_answer_is_given_up_and_counted an_answer_without_a_word_is_empty
+                tools_are_offered_and_called images_are_sent each_failure_has_its_disposition
+                a_prompt_that_does_not_fit_is_given_up a_broken_answer_is_tried_again
+                a_silent_server_is_left_at_the_deadline a_dropped_call_leaves_the_server
+                no_key_is_in_what_a_failure_says a_redirect_is_not_followed
+                equal_requests_are_equal_bytes
+            );
+        }
+    };
+    (@each $kit:expr; $($property:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $property() {
+                $crate::conformance::$property(&$kit).await;
+            }
+        )*
+    };
+}

@@ -1,0 +1,129 @@
+//! What servers of each interface say.
+
+use serde_json::{Value, json};
+use skillopt_core::job::Usage;
+
+/// One interface: the bodies in which its servers say the same things.
+#[derive(Clone, Copy)]
+pub struct Wire {
+    /// A whole answer, with [`Wire::usage`].
+    pub answer: fn(&str) -> Value,
+    /// An answer that the token limit cut.
+    pub truncated: fn(&str) -> Value,
+    /// The answer was withheld.
+    pub filtered: fn() -> Value,
+    /// A call of a tool, with its arguments.
+    pub tool_call: fn(&str, &Value) -> Value,
+    /// An error with a message.
+    pub error: fn(&str) -> Value,
+    /// What is said of a prompt that does not fit, and with which status.
+    pub too_long: (u16, &'static str),
+    /// What the answers say was used.
+    pub usage: Usage,
+}
+
+/// Chat Completions.
+pub const CHAT_COMPLETIONS: Wire = Wire {
+    answer: |text| completion(&json!({"role": "assistant", "content": text}), "stop"),
+    truncated: |text| completion(&json!({"role": "assistant", "content": text}), "length"),
+    filtered: || {
+        completion(
+            &json!({"role": "assistant", "content": ""}),
+            "content_filter",
+        )
+    },
+    tool_call: |name, arguments| {
+        let function = json!({"name": name, "arguments": arguments.to_string()});
+        let call = json!({"id": "c1", "type": "function", "function": function});
+        let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+        completion(&message, "tool_calls")
+    },
+    error: |message| json!({"error": {"message": message, "type": "x", "code": null}}),
+    too_long: (
+        400,
+        "This model's maximum context length is 4096 tokens; you sent 9000.",
+    ),
+    usage: Usage {
+        calls: 1,
+        prompt_tokens: 11,
+        completion_tokens: 7,
+        cached_tokens: 3,
+        reasoning_tokens: 2,
+    },
+};
+
+fn completion(message: &Value, finish: &str) -> Value {
+    json!({
+        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {
+            "prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18,
+            "prompt_tokens_details": {"cached_tokens": 3},
+            "completion_tokens_details": {"reasoning_tokens": 2},
+        },
+    })
+}
+
+/// Anthropic's Messages.
+pub const MESSAGES: Wire = Wire {
+    answer: |text| message(&json!([{"type": "text", "text": text}]), "end_turn"),
+    truncated: |text| message(&json!([{"type": "text", "text": text}]), "max_tokens"),
+    filtered: || message(&json!([]), "refusal"),
+    tool_call: |name, arguments| {
+        let call = json!({"type": "tool_use", "id": "c1", "name": name, "input": arguments});
+        message(&json!([call]), "tool_use")
+    },
+    error: |text| json!({"type": "error", "error": {"type": "x", "message": text}}),
+    too_long: (400, "prompt is too long: 9000 tokens > 4096 maximum"),
+    usage: Usage {
+        calls: 1,
+        prompt_tokens: 11,
+        completion_tokens: 7,
+        cached_tokens: 3,
+        reasoning_tokens: 0,
+    },
+};
+
+fn message(content: &Value, stop: &str) -> Value {
+    json!({
+        "id": "x", "type": "message", "role": "assistant", "model": "m", "content": content,
+        "stop_reason": stop, "stop_sequence": null,
+        "usage": {"input_tokens": 8, "output_tokens": 7, "cache_read_input_tokens": 3,
+            "cache_creation_input_tokens": 0},
+    })
+}
+
+/// Google's `generateContent`.
+pub const GENERATE_CONTENT: Wire = Wire {
+    answer: |text| candidate(&json!([{"text": text}]), "STOP"),
+    truncated: |text| candidate(&json!([{"text": text}]), "MAX_TOKENS"),
+    filtered: || candidate(&json!([]), "SAFETY"),
+    tool_call: |name, arguments| {
+        candidate(
+            &json!([{"functionCall": {"name": name, "args": arguments}}]),
+            "STOP",
+        )
+    },
+    error: |text| json!({"error": {"code": 1, "message": text, "status": "INVALID_ARGUMENT"}}),
+    too_long: (
+        400,
+        "The input token count (9000) exceeds the maximum number of tokens allowed (4096).",
+    ),
+    usage: Usage {
+        calls: 1,
+        prompt_tokens: 11,
+        completion_tokens: 7,
+        cached_tokens: 3,
+        reasoning_tokens: 2,
+    },
+};
+
+fn candidate(parts: &Value, finish: &str) -> Value {
+    json!({
+        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish,
+            "index": 0}],
+        "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 5,
+            "thoughtsTokenCount": 2, "cachedContentTokenCount": 3, "totalTokenCount": 18},
+        "modelVersion": "m",
+    })
+}
