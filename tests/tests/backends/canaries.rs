@@ -1,0 +1,152 @@
+//! A key shows in nothing that the program writes, wherever it was given and whatever a server
+//! does with it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use skillopt_backends::conformance::server::{Reply, Seen, Server};
+use skillopt_backends::conformance::wire::CHAT_COMPLETIONS;
+use skillopt_tests::support::program::{command, run};
+use skillopt_tests::support::{Cluster, World};
+
+/// No part of it is an ordinary word.
+const CANARY: &str = "cnry-7f3a91d2e8b64c05";
+
+/// A server that says what it was sent: in refusals of the kind `status`, or in whole answers.
+fn echo(status: u16) -> Server {
+    Server::start(move |seen: &Seen, _| {
+        let text = seen.echo();
+        let body = match status {
+            200 => (CHAT_COMPLETIONS.answer)(&text),
+            _ => (CHAT_COMPLETIONS.error)(&text),
+        };
+        Reply::json(status, &body)
+    })
+}
+
+/// Returns the files below a folder that hold the key.
+fn with_canary(folder: &Path, except: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path != except && holds(&std::fs::read(&path).unwrap_or_default()) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn holds(bytes: &[u8]) -> bool {
+    let canary = CANARY.as_bytes();
+    bytes.windows(canary.len()).any(|part| part == canary)
+}
+
+/// Gives a key in one way, to a server of each kind, and looks through all that was written.
+#[track_caller]
+fn check(give: impl Fn(&mut Command, &Path)) {
+    for status in [200, 400, 401, 500] {
+        let (world, server) = (World::new(), echo(status));
+        let url = format!("model.openai_compatible_base_url={}/v1", server.url());
+        let mut call = command(["train", "config.yaml", "--out", "out", "--set", &url]);
+        call.args(["model.retry_attempts=2", "train.num_epochs=1"]);
+        call.current_dir(world.path(""));
+        let key_file = world.path("key");
+        give(&mut call, &key_file);
+        let ended = run(&mut call);
+        let was_sent = server
+            .seen()
+            .iter()
+            .any(|seen| seen.echo().contains(CANARY));
+        assert!(was_sent, "{status}: {}", ended.stderr);
+        for said in [&ended.stdout, &ended.stderr] {
+            assert!(!said.contains(CANARY), "{status}: {said}");
+        }
+        let found = with_canary(&world.path(""), &key_file);
+        assert!(found.is_empty(), "{status}: {found:?}");
+    }
+}
+
+#[test]
+fn a_key_of_the_environment_is_nowhere() {
+    check(|call, _| {
+        call.env("OPENAI_COMPATIBLE_API_KEY", CANARY);
+    });
+}
+
+#[test]
+fn a_key_of_the_command_line_is_nowhere() {
+    check(|call, _| {
+        call.arg(format!("model.openai_compatible_api_key={CANARY}"));
+    });
+}
+
+#[test]
+fn a_key_that_a_variable_or_a_file_holds_is_nowhere_but_there() {
+    check(|call, _| {
+        call.arg("model.openai_compatible_api_key=env:MY_KEY");
+        call.env("MY_KEY", CANARY);
+    });
+    check(|call, file| {
+        std::fs::write(file, format!("{CANARY}\n")).expect("a key");
+        let place = format!("model.openai_compatible_api_key=file:{}", file.display());
+        call.arg(place);
+    });
+}
+
+#[test]
+fn a_key_in_an_address_is_refused_and_not_repeated() {
+    let world = World::new();
+    for address in [
+        format!("http://me:{CANARY}@127.0.0.1:1/v1"),
+        format!("http://127.0.0.1:1/v1?key={CANARY}"),
+    ] {
+        let set = format!("model.openai_compatible_base_url={address}");
+        let mut call = command(["train", "config.yaml", "--out", "out", "--set", &set]);
+        let ended = run(call.current_dir(world.path("")));
+        assert!(!ended.status.success());
+        assert!(
+            ended.stderr.contains("openai_compatible_base_url"),
+            "{}",
+            ended.stderr
+        );
+        assert!(!ended.stderr.contains(CANARY), "{}", ended.stderr);
+    }
+    assert!(with_canary(&world.path(""), Path::new("")).is_empty());
+}
+
+/// The submitter's key stays where it was given, and the worker's with the worker.
+#[test]
+fn a_key_of_a_cluster_is_in_no_message_no_record_and_not_in_redis() {
+    for status in [200, 401] {
+        let (world, server) = (World::new(), echo(status));
+        let key_file = world.path("key");
+        std::fs::write(&key_file, CANARY).expect("a key");
+        let url = format!("{}/v1", server.url());
+        let place = format!("file:{}", key_file.display());
+        let mut cluster = Cluster::start(0);
+        cluster.add_worker_with(&[
+            ("OPENAI_COMPATIBLE_BASE_URL", url.as_str()),
+            ("OPENAI_COMPATIBLE_API_KEY", place.as_str()),
+        ]);
+        let mut call = world.submit(&cluster, "out", &url, &["train.num_epochs=1"]);
+        call.arg("model.retry_attempts=2");
+        call.env("OPENAI_COMPATIBLE_API_KEY", CANARY);
+        let ended = run(&mut call);
+        let was_sent = server
+            .seen()
+            .iter()
+            .any(|seen| seen.echo().contains(CANARY));
+        assert!(was_sent, "{status}: {}", ended.stderr);
+        for said in [ended.stdout, ended.stderr, cluster.said()] {
+            assert!(!said.contains(CANARY), "{status}: {said}");
+        }
+        assert!(with_canary(&world.path(""), &key_file).is_empty());
+        // Every command that changed something is in this file, values as they were sent.
+        assert!(with_canary(cluster.redis.dir(), Path::new("")).is_empty());
+    }
+}

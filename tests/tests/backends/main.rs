@@ -1,0 +1,3 @@
+//! What the chat backends promise, seen from outside: whole processes against servers on loopback.
+
+mod canaries;
