@@ -27,7 +27,9 @@ async fn told(kit: &Kit, body: &Value) -> Result<ChatReply, CallError> {
 /// And with the words that the server sent.
 pub async fn an_answer_comes_with_what_it_used(kit: &Kit) {
     let text = "Paris, \"\u{e9}\u{1f600}\"\n";
-    let reply = told(kit, &(kit.wire.answer)(text)).await.unwrap();
+    let reply = told(kit, &(kit.wire.answer)(text))
+        .await
+        .expect("an answer");
     assert_eq!(reply.text.trim(), text.trim());
     assert_eq!(reply.usage, kit.wire.usage);
     assert_eq!(Outcome::of_reply(&reply), Outcome::Answer);
@@ -35,21 +37,25 @@ pub async fn an_answer_comes_with_what_it_used(kit: &Kit) {
 
 /// The token limit is told.
 pub async fn a_cut_answer_is_no_whole_one(kit: &Kit) {
-    let reply = told(kit, &(kit.wire.truncated)("Par")).await.unwrap();
+    let reply = told(kit, &(kit.wire.truncated)("Par"))
+        .await
+        .expect("an answer");
     assert_eq!(Outcome::of_reply(&reply), Outcome::Truncated);
     assert_eq!(reply.text, "Par");
 }
 
 /// It was billed all the same.
 pub async fn a_withheld_answer_is_given_up_and_counted(kit: &Kit) {
-    let error = told(kit, &(kit.wire.filtered)()).await.unwrap_err();
+    let error = told(kit, &(kit.wire.filtered)())
+        .await
+        .expect_err("no answer");
     assert_eq!(error.disposition(), Disposition::GiveUp, "{error}");
     assert_eq!(error.usage(), Some(kit.wire.usage));
 }
 
 /// It is not an error of the provider.
 pub async fn an_answer_without_a_word_is_empty(kit: &Kit) {
-    let reply = told(kit, &(kit.wire.answer)("")).await.unwrap();
+    let reply = told(kit, &(kit.wire.answer)("")).await.expect("an answer");
     assert_eq!(Outcome::of_reply(&reply), Outcome::Empty);
 }
 
@@ -67,14 +73,14 @@ pub async fn tools_are_offered_and_called(kit: &Kit) {
     request.tool_choice = Some(ToolChoice::Required);
     let body = (kit.wire.tool_call)("look_up", &arguments);
     let server = Server::start(move |_, _| Reply::json(200, &body));
-    let reply = kit.client(&server).chat(&request).await.unwrap();
+    let reply = kit.client(&server).chat(&request).await.expect("an answer");
     assert_eq!(Outcome::of_reply(&reply), Outcome::ToolCalls);
     let [call] = reply.tool_calls.as_slice() else {
         panic!("one call: {reply:?}");
     };
     assert_eq!(call.name, "look_up");
     assert!(!call.id.is_empty());
-    let seen: Value = serde_json::from_str(&call.arguments).unwrap();
+    let seen: Value = serde_json::from_str(&call.arguments).expect("an answer");
     assert_eq!(seen, arguments);
     let sent = server.seen()[0].json().to_string();
     for part in ["look_up", "Looks a city up.", "city"] {
@@ -98,7 +104,7 @@ pub async fn images_are_sent(kit: &Kit) {
     });
     let body = (kit.wire.answer)("A dot.");
     let server = Server::start(move |_, _| Reply::json(200, &body));
-    kit.client(&server).chat(&request).await.unwrap();
+    kit.client(&server).chat(&request).await.expect("an answer");
     let sent = server.seen()[0].json().to_string();
     assert!(
         sent.contains(data) && sent.contains("What is on it?"),
@@ -122,7 +128,7 @@ pub async fn each_failure_has_its_disposition(kit: &Kit) {
         let headers = header.map(|value| ("retry-after", value.to_owned()));
         let body = (kit.wire.error)("something is wrong").to_string();
         let reply = Reply::Answer(status, headers.into_iter().collect(), body.into_bytes());
-        let error = ask(kit, reply, &request()).await.unwrap_err();
+        let error = ask(kit, reply, &request()).await.expect_err("no answer");
         assert_eq!(error.disposition(), expected, "{status}: {error}");
     }
 }
@@ -131,7 +137,7 @@ pub async fn each_failure_has_its_disposition(kit: &Kit) {
 pub async fn a_prompt_that_does_not_fit_is_given_up(kit: &Kit) {
     let (status, message) = kit.wire.too_long;
     let reply = Reply::json(status, &(kit.wire.error)(message));
-    let error = ask(kit, reply, &request()).await.unwrap_err();
+    let error = ask(kit, reply, &request()).await.expect_err("no answer");
     assert_eq!(error.disposition(), Disposition::GiveUp, "{error}");
 }
 
@@ -147,7 +153,7 @@ pub async fn a_broken_answer_is_tried_again(kit: &Kit) {
         Reply::json(200, &json!({})),
     ] {
         let shown = format!("{reply:?}");
-        let error = ask(kit, reply, &request()).await.unwrap_err();
+        let error = ask(kit, reply, &request()).await.expect_err("no answer");
         assert_eq!(
             error.disposition(),
             Disposition::Retry(None),
@@ -159,7 +165,7 @@ pub async fn a_broken_answer_is_tried_again(kit: &Kit) {
 /// Waits until the client has gone, while the tasks that close its connection go on.
 async fn gone(server: Server) {
     let wait = move || server.wait_until_gone();
-    tokio::task::spawn_blocking(wait).await.unwrap();
+    tokio::task::spawn_blocking(wait).await.expect("an answer");
 }
 
 /// And the limit is named.
@@ -167,7 +173,11 @@ pub async fn a_silent_server_is_left_at_the_deadline(kit: &Kit) {
     let server = Server::start(|_, _| Reply::Hang);
     let mut request = request();
     request.timeout = SHORT;
-    let error = kit.client(&server).chat(&request).await.unwrap_err();
+    let error = kit
+        .client(&server)
+        .chat(&request)
+        .await
+        .expect_err("no answer");
     assert!(matches!(error, CallError::Timeout { .. }), "{error}");
     assert_eq!(error.disposition(), Disposition::Retry(None));
     gone(server).await;
@@ -200,7 +210,11 @@ pub async fn no_key_is_in_what_a_failure_says(kit: &Kit) {
         let server = Server::start(move |seen, _| {
             Reply::json(status, &error(&format!("bad: {}", seen.echo())))
         });
-        let error = kit.client(&server).chat(&request()).await.unwrap_err();
+        let error = kit
+            .client(&server)
+            .chat(&request())
+            .await
+            .expect_err("no answer");
         assert!(server.seen()[0].echo().contains(KEY), "it was sent");
         let said = format!("{error} {error:?}");
         assert!(!said.contains(KEY), "{status}: {said}");
@@ -214,7 +228,11 @@ pub async fn a_redirect_is_not_followed(kit: &Kit) {
     let to = other.url();
     let server =
         Server::start(move |_, _| Reply::Answer(307, vec![("location", to.clone())], Vec::new()));
-    let error = kit.client(&server).chat(&request()).await.unwrap_err();
+    let error = kit
+        .client(&server)
+        .chat(&request())
+        .await
+        .expect_err("no answer");
     assert_eq!(error.disposition(), Disposition::StopRun, "{error}");
     assert!(other.seen().is_empty());
 }
@@ -224,7 +242,10 @@ pub async fn equal_requests_are_equal_bytes(kit: &Kit) {
     let body = (kit.wire.answer)("Paris");
     let server = Server::start(move |_, _| Reply::json(200, &body));
     for _ in 0..2 {
-        kit.client(&server).chat(&request()).await.unwrap();
+        kit.client(&server)
+            .chat(&request())
+            .await
+            .expect("an answer");
     }
     let seen = server.seen();
     assert_eq!(

@@ -1,5 +1,6 @@
 //! `skillopt doctor`: what would keep a run from working.
 
+mod advice;
 mod probe;
 
 use std::path::{Path, PathBuf};
@@ -230,7 +231,7 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
                 Err(e) => {
                     checks.push(
                         Check::new(name, State::Broken(Exit::Paused), e.to_string())
-                            .hint(probe::advice(&e)),
+                            .hint(advice::advice(&e, profile)),
                     );
                     checks.push(Check::new(schema, State::Left, "not asked"));
                 }

@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 use skillopt_backends::{CallError, ChatModel, ChatRequest, Message, Role};
 use skillopt_core::job::{Profile, Schema};
 
-use crate::advice;
-
 /// Limit of one call.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Tokens that the answer may have; models that think need some before the first word.
@@ -70,9 +68,4 @@ fn request(profile: &Profile, system: &str, user: &str, schema: Option<Schema>) 
         stage: "doctor".to_owned(),
         ..ChatRequest::new(&profile.model, messages, TOKENS, TIMEOUT)
     }
-}
-
-/// Says what a person can do about a failed call.
-pub(super) fn advice(error: &CallError) -> &'static str {
-    advice::advice(&error.to_string()).unwrap_or("try again; if it stays so, ask the provider")
 }
