@@ -130,7 +130,13 @@ fn backend_part(page: &mut String) {
     page.push_str(
         "\nThe keys below stand in `model`. Those marked *roles* exist three times: as named, and with \
          `optimizer_` or `target_` before, which wins for that role. Where a key is unset or blank, \
-         the environment variable of the same name in capitals is read.\n\n",
+         the environment variable of the same name in capitals is read. A value in a base file that \
+         comes with the program ranks below the environment.\n\n\
+         All calls of a machine share what its environment says of the network: `HTTP_PROXY`, \
+         `HTTPS_PROXY`, `ALL_PROXY` (`http` and `socks5` proxies) and `NO_PROXY`; `SSL_CERT_FILE` and \
+         `SSL_CERT_DIR` in place of the system's root certificates, `SKILLOPT_CA_FILE` for further \
+         ones; `SKILLOPT_FIRST_BYTE_SECONDS` (300) for answers that come in pieces, and \
+         `SKILLOPT_BETWEEN_CHUNKS_SECONDS` (180) for each piece of any answer.\n\n",
     );
     page.push_str("| key | roles | values | default | meaning |\n|---|---|---|---|---|\n");
     for key in backend_keys() {
