@@ -1,0 +1,396 @@
+//! Limits on a whole tree of processes, where the worker may make control groups.
+//!
+//! The launcher joins the group before it becomes the sandbox, so that nothing of the sandbox is
+//! ever outside of it. Both versions of the kernel's interface are known, also side by side.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+use crate::limits::{Limits, OWN_THREADS};
+
+const PREFIX: &str = "skillopt-sandbox-";
+/// Microseconds in which a share of processors is measured out.
+const PERIOD_US: u64 = 100_000;
+
+/// Where groups can be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cgroups {
+    /// 1 or 2.
+    pub version: u8,
+    /// What can be bounded: always `memory` and `pids`, perhaps `cpu`.
+    pub controllers: Vec<String>,
+    /// The folders in which groups are made, by controller; the same one for all in version 2.
+    #[serde(skip)]
+    folders: BTreeMap<String, PathBuf>,
+    /// A folder of version 2, in which a group can be killed as one.
+    #[serde(skip)]
+    kill: Option<PathBuf>,
+}
+
+impl Cgroups {
+    /// Finds out whether groups can be made below our own, or below `parent` (version 2).
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn find(parent: Option<&Path>) -> Result<Self, String> {
+        let own = |what: &str| {
+            std::fs::read_to_string(what).map_err(|e| format!("`{what}` cannot be read: {e}"))
+        };
+        let mounts = mounts(&own("/proc/self/mountinfo")?, &own("/proc/self/cgroup")?);
+        let unified = parent
+            .map(Path::to_path_buf)
+            .or_else(|| mounts.get("").cloned());
+        let found = match unified.as_deref().map(in_version_2) {
+            Some(Ok(groups)) => Ok(groups),
+            Some(Err(why)) if parent.is_some() || !mounts.contains_key("memory") => Err(why),
+            _ => in_version_1(&mounts),
+        }?;
+        found.sweep();
+        // Made and removed at once.
+        drop(found.group(&Limits::default())?);
+        Ok(found)
+    }
+
+    /// Makes a group with these limits.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub(crate) fn group(&self, limits: &Limits) -> Result<Group, String> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{count}", std::process::id());
+        let mut group = Group {
+            version: self.version,
+            folders: BTreeMap::new(),
+            kill: None,
+        };
+        for (controller, folder) in &self.folders {
+            let folder = folder.join(&name);
+            make(&folder)?;
+            group.folders.insert(controller.clone(), folder);
+        }
+        if let Some(folder) = &self.kill {
+            let folder = folder.join(&name);
+            make(&folder)?;
+            group.kill = Some(folder);
+        }
+        group.limit(limits)?;
+        Ok(group)
+    }
+
+    /// Removes what workers left that were killed.
+    fn sweep(&self) {
+        let folders: std::collections::BTreeSet<&PathBuf> =
+            self.folders.values().chain(&self.kill).collect();
+        let entries = folders
+            .into_iter()
+            .filter_map(|folder| std::fs::read_dir(folder).ok())
+            .flat_map(|entries| entries.flatten());
+        for entry in entries {
+            let name = entry.file_name();
+            let pid = name
+                .to_str()
+                .and_then(|name| name.strip_prefix(PREFIX))
+                .and_then(|rest| rest.split('-').next());
+            if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                // Only an empty group can be removed.
+                let _ = std::fs::remove_dir(entry.path());
+            }
+        }
+    }
+}
+
+fn make(folder: &Path) -> Result<(), String> {
+    match std::fs::create_dir(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(format!("`{}` cannot be made: {e}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns our own folder for each controller of version 1, and for `""` that of version 2.
+fn mounts(mountinfo: &str, own: &str) -> BTreeMap<String, PathBuf> {
+    let mut paths = BTreeMap::new();
+    for line in own.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        if let (Some(controllers), Some(path)) = (parts.next(), parts.next()) {
+            paths.extend(controllers.split(',').map(|name| (name, path)));
+        }
+    }
+    let mut found = BTreeMap::new();
+    for line in mountinfo.lines() {
+        let Some((left, right)) = line.split_once(" - ") else {
+            continue;
+        };
+        let (left, right): (Vec<&str>, Vec<&str>) =
+            (left.split(' ').collect(), right.split(' ').collect());
+        let ([_, _, _, root, point, ..], [kind, _, options, ..]) = (&left[..], &right[..]) else {
+            continue;
+        };
+        let names: Vec<&str> = match *kind {
+            "cgroup2" => vec![""],
+            "cgroup" => options.split(',').collect(),
+            _ => continue,
+        };
+        for name in names {
+            let Some(path) = paths.get(name) else {
+                continue;
+            };
+            // What lies above the mount's root cannot be seen through it.
+            let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+            let below = below.strip_prefix("/").unwrap_or(below);
+            found.insert(name.to_owned(), Path::new(point).join(below));
+        }
+    }
+    found
+}
+
+fn in_version_2(folder: &Path) -> Result<Cgroups, String> {
+    let handed_down = folder.join("cgroup.subtree_control");
+    let text = std::fs::read_to_string(&handed_down)
+        .map_err(|e| format!("`{}` cannot be read: {e}", handed_down.display()))?;
+    let has = |name: &str| text.split_whitespace().any(|word| word == name);
+    if !(has("memory") && has("pids")) {
+        return Err(format!(
+            "`{}` hands neither memory nor pids down; delegate a group to the worker",
+            folder.display()
+        ));
+    }
+    let controllers = ["memory", "pids", "cpu"]
+        .into_iter()
+        .filter(|name| has(name));
+    let controllers: Vec<String> = controllers.map(str::to_owned).collect();
+    Ok(Cgroups {
+        version: 2,
+        folders: [(String::new(), folder.to_path_buf())].into(),
+        controllers,
+        kill: Some(folder.to_path_buf()),
+    })
+}
+
+fn in_version_1(mounts: &BTreeMap<String, PathBuf>) -> Result<Cgroups, String> {
+    let wanted = ["memory", "pids", "cpu", "cpuacct"];
+    let folders: BTreeMap<String, PathBuf> = wanted
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), mounts.get(name)?.clone())))
+        .collect();
+    if !(folders.contains_key("memory") && folders.contains_key("pids")) {
+        return Err("no control groups for memory and pids are mounted".to_owned());
+    }
+    let can_kill = |folder: &&PathBuf| {
+        let probe = folder.join(format!("{PREFIX}{}-probe", std::process::id()));
+        let made = std::fs::create_dir(&probe).is_ok();
+        let knows = made && probe.join("cgroup.kill").exists();
+        let _ = std::fs::remove_dir(&probe);
+        knows
+    };
+    let controllers = folders.keys().filter(|name| *name != "cpuacct");
+    Ok(Cgroups {
+        version: 1,
+        controllers: controllers.cloned().collect(),
+        kill: mounts.get("").filter(can_kill).cloned(),
+        folders,
+    })
+}
+
+/// One run's group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    version: u8,
+    folders: BTreeMap<String, PathBuf>,
+    kill: Option<PathBuf>,
+}
+
+impl Group {
+    /// Returns the folders that a process has to join.
+    pub(crate) fn folders(&self) -> std::collections::BTreeSet<&Path> {
+        let all = self.folders.values().chain(&self.kill);
+        all.map(PathBuf::as_path).collect()
+    }
+
+    fn limit(&self, limits: &Limits) -> Result<(), String> {
+        let memory = limits.memory_bytes.to_string();
+        let processes = (limits.processes + OWN_THREADS).to_string();
+        self.write("pids", "pids.max", &processes)?;
+        if self.version == 2 {
+            self.write("memory", "memory.max", &memory)?;
+            // Neither exists on every kernel.
+            let _ = self.write("memory", "memory.swap.max", "0");
+            let _ = self.write("memory", "memory.oom.group", "1");
+        } else {
+            self.write("memory", "memory.limit_in_bytes", &memory)?;
+            let _ = self.write("memory", "memory.memsw.limit_in_bytes", &memory);
+        }
+        if let Some(cores) = limits.cores {
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a number of processors"
+            )]
+            let quota = (cores * PERIOD_US as f64).max(1_000.0) as u64;
+            match self.version {
+                2 => self.write("cpu", "cpu.max", &format!("{quota} {PERIOD_US}"))?,
+                _ => self.write("cpu", "cpu.cfs_quota_us", &quota.to_string())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self, controller: &str, file: &str) -> Option<PathBuf> {
+        let key = if self.version == 2 { "" } else { controller };
+        Some(self.folders.get(key)?.join(file))
+    }
+
+    fn write(&self, controller: &str, file: &str, value: &str) -> Result<(), String> {
+        let path = self
+            .path(controller, file)
+            .ok_or_else(|| format!("no control group bounds {controller}"))?;
+        std::fs::write(&path, value)
+            .map_err(|e| format!("`{}` cannot be set to {value}: {e}", path.display()))
+    }
+
+    fn read(&self, controller: &str, file: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(controller, file)?).ok()
+    }
+
+    /// Returns how often the kernel had to kill for want of memory.
+    pub(crate) fn memory_kills(&self) -> u64 {
+        let file = match self.version {
+            2 => "memory.events",
+            _ => "memory.oom_control",
+        };
+        self.read("memory", file)
+            .and_then(|text| keyed(&text, "oom_kill"))
+            .unwrap_or(0)
+    }
+
+    /// Returns how often a process could not be started because there were too many.
+    pub(crate) fn process_refusals(&self) -> u64 {
+        self.read("pids", "pids.events")
+            .and_then(|text| keyed(&text, "max"))
+            .unwrap_or(0)
+    }
+
+    /// Returns the processor time used so far.
+    pub(crate) fn cpu(&self) -> Option<Duration> {
+        match self.version {
+            2 => self
+                .read("cpu", "cpu.stat")
+                .and_then(|text| keyed(&text, "usage_usec"))
+                .map(Duration::from_micros),
+            _ => self
+                .read("cpuacct", "cpuacct.usage")
+                .and_then(|text| text.trim().parse().ok())
+                .map(Duration::from_nanos),
+        }
+    }
+
+    /// Returns the most memory used at a time.
+    pub(crate) fn peak_memory_bytes(&self) -> Option<u64> {
+        let file = match self.version {
+            2 => "memory.peak",
+            _ => "memory.max_usage_in_bytes",
+        };
+        self.read("memory", file)?.trim().parse().ok()
+    }
+
+    /// Kills whoever is in the group, and tells whether there was anybody.
+    pub(crate) fn kill(&self) -> bool {
+        if let Some(folder) = &self.kill {
+            // Older kernels have no such file; the list is always there.
+            let _ = std::fs::write(folder.join("cgroup.kill"), "1");
+        }
+        let mut any = false;
+        for folder in self.folders() {
+            let list = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            for pid in list.lines().filter_map(|line| line.parse().ok()) {
+                any = true;
+                // A process of a group that is not ours to see is listed as 0, which would be us.
+                if pid > 0 {
+                    let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+                }
+            }
+        }
+        any
+    }
+}
+
+impl Drop for Group {
+    /// One that is not empty stays and is removed by a later worker.
+    fn drop(&mut self) {
+        for folder in self.folders() {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+fn keyed(text: &str, key: &str) -> Option<u64> {
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .find(|(name, _)| *name == key)
+        .and_then(|(_, value)| value.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_both_versions_are_found() {
+        let mountinfo = "30 1 0:9 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+                         31 1 0:9 /pod /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                         32 1 0:9 / /sys/fs/cgroup/unified rw shared:9 - cgroup2 cgroup2 rw\n\
+                         33 1 0:9 / /tmp rw - tmpfs tmpfs rw";
+        let own = "3:memory:/pod/a\n2:cpu,cpuacct:/\n1:name=systemd:/x\n0::/b/c\n";
+        let found = mounts(mountinfo, own);
+        let wanted = [
+            ("", "/sys/fs/cgroup/unified/b/c"),
+            ("cpu", "/sys/fs/cgroup/cpu"),
+            ("cpuacct", "/sys/fs/cgroup/cpu"),
+            ("memory", "/sys/fs/cgroup/memory/a"),
+        ];
+        let wanted: BTreeMap<String, PathBuf> = wanted
+            .into_iter()
+            .map(|(name, path)| (name.to_owned(), PathBuf::from(path)))
+            .collect();
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn version_2_needs_controllers_that_are_handed_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let control = dir.path().join("cgroup.subtree_control");
+        assert!(in_version_2(dir.path()).is_err());
+        std::fs::write(&control, "memory io\n").unwrap();
+        assert!(in_version_2(dir.path()).unwrap_err().contains("delegate"));
+        std::fs::write(&control, "cpu memory pids\n").unwrap();
+        let found = in_version_2(dir.path()).unwrap();
+        assert_eq!(found.controllers, ["memory", "pids", "cpu"]);
+        // A folder stands in for the kernel's: what is written shows the names and the values.
+        let limits = Limits {
+            memory_bytes: 77,
+            processes: 5,
+            cores: Some(1.5),
+            ..Limits::default()
+        };
+        let group = found.group(&limits).unwrap();
+        let read = |file: &str| group.read("memory", file).unwrap();
+        assert_eq!(read("memory.max"), "77");
+        assert_eq!(read("pids.max"), "10");
+        assert_eq!(read("cpu.max"), "150000 100000");
+    }
+
+    #[test]
+    fn counters_are_read_by_name() {
+        assert_eq!(keyed("oom 3\noom_kill 2\n", "oom_kill"), Some(2));
+        assert_eq!(keyed("oom_kill_disable 0\nunder_oom 0\n", "oom_kill"), None);
+    }
+}

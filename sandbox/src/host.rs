@@ -1,0 +1,190 @@
+//! A worker's place for rooms, and what all of them share.
+
+use std::fs::File;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::cleaner::Cleaner;
+use crate::level::{Level, Policy};
+use crate::limits::Limits;
+use crate::probe::Probe;
+use crate::room::Room;
+use crate::starter::Starter;
+use crate::task::Relay;
+use crate::{Error, bubblewrap, folder};
+
+/// How sandboxes are made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Folder for all rooms; it is made. Its path has to be short: sockets lie below it.
+    pub folder: PathBuf,
+    /// The program that is the sandbox's init: our own.
+    pub init: PathBuf,
+    /// What comes before the arguments of [`crate::init::main`].
+    pub init_args: Vec<String>,
+    /// How strong it has to be.
+    pub policy: Policy,
+    /// Bubblewrap's program; `None` looks for it on the `PATH`.
+    pub bubblewrap: Option<PathBuf>,
+    /// Control group of version 2 that was delegated to the worker; `None` tries our own.
+    pub cgroup: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) folder: PathBuf,
+    pub(crate) probe: Probe,
+    pub(crate) level: Level,
+    pub(crate) starter: Starter,
+    pub(crate) cleaner: Option<Cleaner>,
+    /// Held as long as the worker lives, whatever ends it.
+    lock: (PathBuf, Flock<File>),
+}
+
+impl Shared {
+    pub(crate) fn etc(&self) -> PathBuf {
+        self.folder.join("etc")
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Waits for what rooms have left it.
+        self.cleaner = None;
+        // What stays is removed by the next worker.
+        let _ = folder::remove(&self.folder);
+        let _ = std::fs::remove_file(&self.lock.0);
+    }
+}
+
+/// A worker's place for rooms. Keep one per process: opening it tries the machine out.
+#[derive(Clone, Debug)]
+pub struct Host {
+    shared: Arc<Shared>,
+}
+
+impl Host {
+    /// Tries out what the machine offers, removes what killed workers left, and makes the place.
+    ///
+    /// # Errors
+    /// The machine does not offer what the policy asks for, or the folder cannot be used.
+    pub fn open(settings: Settings) -> Result<Self, Error> {
+        make(&settings.folder, true)?;
+        let base = settings
+            .folder
+            .canonicalize()
+            .map_err(Error::io("find", &settings.folder))?;
+        sweep(&base);
+        let name = format!("host-{:016x}", random());
+        let (folder, lock) = (base.join(&name), base.join(format!("{name}.lock")));
+        // The lock comes first, so that a folder without a holder is one that was left.
+        let file = File::create(&lock).map_err(Error::io("make", &lock))?;
+        let held = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            .map_err(|(_, errno)| Error::io("lock", &lock)(errno.into()))?;
+        make(&folder, false)?;
+        let etc = folder.join("etc");
+        make(&etc, false)?;
+        for (name, text) in bubblewrap::OWN_ETC {
+            let path = etc.join(name);
+            std::fs::write(&path, text).map_err(Error::io("write", &path))?;
+        }
+        let probe = Probe::run(&settings, &etc);
+        let thread = |e: std::io::Error| Error::Start(format!("no thread for it: {e}"));
+        let mut shared = Shared {
+            level: Level::None,
+            starter: Starter::new().map_err(thread)?,
+            cleaner: Some(Cleaner::new().map_err(thread)?),
+            lock: (lock, held),
+            settings,
+            folder,
+            probe,
+        };
+        // An error drops what was made, and so removes it.
+        shared.level = shared.probe.level(shared.settings.policy)?;
+        let shared = Arc::new(shared);
+        Ok(Self { shared })
+    }
+
+    /// Finds out what the machine offers, and leaves nothing behind.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn probe(settings: Settings) -> Result<Probe, Error> {
+        // Whatever the machine lacks, this policy can be had.
+        let policy = Policy::None;
+        Self::open(Settings { policy, ..settings }).map(|host| host.shared.probe.clone())
+    }
+
+    /// Returns how strongly programs are shut in.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.shared.level
+    }
+
+    /// Returns what the machine offers.
+    #[must_use]
+    pub fn offers(&self) -> &Probe {
+        &self.shared.probe
+    }
+
+    /// Prepares one run: its folders are made and its ports are known.
+    ///
+    /// # Errors
+    /// A folder cannot be made, or no port is free.
+    pub fn room(&self, relays: Vec<Relay>, limits: Limits) -> Result<Room, Error> {
+        let name = format!("{:016x}", random());
+        let folder = self.shared.folder.join(name);
+        Room::new(Arc::clone(&self.shared), folder, relays, limits)
+    }
+
+    /// Waits until everything is gone that earlier rooms left.
+    pub async fn is_clean(&self) {
+        if let Some(cleaner) = &self.shared.cleaner {
+            cleaner.is_done().await;
+        }
+    }
+}
+
+/// Makes a folder that only this user can enter.
+pub(crate) fn make(folder: &Path, is_shared: bool) -> Result<(), Error> {
+    std::fs::DirBuilder::new()
+        .recursive(is_shared)
+        .mode(0o700)
+        .create(folder)
+        .map_err(Error::io("make", folder))
+}
+
+/// A number that a program inside cannot guess.
+fn random() -> u64 {
+    // The standard library keys its hashes with the system's random numbers.
+    let state = std::hash::RandomState::new();
+    state.build_hasher().finish()
+}
+
+/// Removes the folders of workers that are gone.
+fn sweep(base: &Path) {
+    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+    for entry in entries {
+        let path = entry.path();
+        let lock = path.with_extension("lock");
+        if path == lock || !path.is_dir() {
+            continue;
+        }
+        let Ok(file) = File::open(&lock) else {
+            continue;
+        };
+        let Ok(held) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
+            continue;
+        };
+        // Another one may be sweeping, too.
+        if folder::remove(&path).is_ok() {
+            let _ = std::fs::remove_file(&lock);
+        }
+        drop(held);
+    }
+}

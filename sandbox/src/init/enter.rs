@@ -1,0 +1,39 @@
+//! Joins the control groups, then becomes the sandbox.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+
+/// How willingly the kernel kills the sandbox instead of the worker when memory runs out.
+const OOM_SCORE: &str = "500";
+
+/// Arguments: the worker's process, the groups' folders, `--`, a command.
+pub(super) fn enter(args: &[OsString]) -> Result<(), String> {
+    let at = args.iter().position(|arg| arg == "--");
+    let (before, command) = args.split_at(at.ok_or("no command was named")?);
+    let ([parent, groups @ ..], [_, program, rest @ ..]) = (before, command) else {
+        return Err("the worker's process or the command is missing".to_owned());
+    };
+    set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("cannot be bound to the worker: {e}"))?;
+    // It may have died before it was asked.
+    let parent: Option<i32> = parent.to_str().and_then(|text| text.parse().ok());
+    if parent != Some(getppid().as_raw()) {
+        return Err("the worker is gone".to_owned());
+    }
+    for group in groups {
+        let list = Path::new(group).join("cgroup.procs");
+        std::fs::write(&list, "0").map_err(|e| format!("cannot join `{}`: {e}", list.display()))?;
+    }
+    // Where it is refused, the kernel chooses by size, which is right most of the time.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    let error = Command::new(program).args(rest).exec();
+    Err(format!(
+        "`{}` cannot be started: {error}",
+        program.to_string_lossy()
+    ))
+}

@@ -1,0 +1,48 @@
+//! Runs somebody else's program so that it cannot leave, cannot outlive its limits, and leaves
+//! nothing behind.
+//!
+//! A [`Host`] finds out once what the machine offers ([`Probe`]) and settles on a [`Level`]. It makes
+//! a [`Room`] for each run: private folders, and ports behind which the worker's [`Relay`]s answer.
+//! [`Room::run`] takes a [`Task`] and gives back a [`Report`], whatever the program did.
+//!
+//! Knows nothing of models, skills or benchmarks. Start reading at `run.rs`; what happens on the
+//! inside is in `init.rs`.
+#![cfg(target_os = "linux")]
+
+mod bubblewrap;
+mod cgroup;
+mod cleaner;
+mod collect;
+mod confine;
+mod control;
+mod error;
+mod folder;
+mod forward;
+mod host;
+pub mod init;
+mod level;
+mod limits;
+mod output;
+mod pattern;
+mod probe;
+mod report;
+mod room;
+mod run;
+mod seccomp;
+mod start;
+mod starter;
+mod task;
+mod tree;
+mod watch;
+mod wire;
+
+pub use cgroup::Cgroups;
+pub use error::Error;
+pub use host::{Host, Settings};
+pub use level::{Level, Policy};
+pub use limits::{Limit, Limits};
+pub use probe::{Bubblewrap, Landlock, Probe, ProcMount};
+pub use report::{Ending, File, Output, Refused, Report};
+pub use room::{Paths, Room};
+pub use run::Line;
+pub use task::{Input, Place, Relay, Stream, Task};

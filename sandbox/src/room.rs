@@ -1,0 +1,160 @@
+//! One prepared run: its folders, and the ports behind which its relays answer.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::bubblewrap::{HOME, WORK};
+use crate::host::{Shared, make};
+use crate::level::Level;
+use crate::limits::Limits;
+use crate::report::Report;
+use crate::run::{self, Line};
+use crate::task::{Place, Relay, Task};
+use crate::{Error, bubblewrap};
+
+/// The first port of the relays where the program has a network of its own: one that nobody expects
+/// a server of the program's on.
+const FIRST_PORT: u16 = 47_001;
+
+/// The folders as the program sees them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// Its home.
+    pub home: PathBuf,
+    /// Where it works.
+    pub work: PathBuf,
+    /// For temporary files.
+    pub tmp: PathBuf,
+}
+
+/// One prepared run. Dropping it removes its folders, and ends whatever still runs in it.
+#[derive(Debug)]
+pub struct Room {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) folder: PathBuf,
+    pub(crate) relays: Vec<Relay>,
+    pub(crate) ports: Vec<u16>,
+    /// Ports of the machine that are ours, where it has no network of its own.
+    pub(crate) listeners: Vec<TcpListener>,
+    pub(crate) limits: Limits,
+}
+
+impl Room {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        folder: PathBuf,
+        relays: Vec<Relay>,
+        limits: Limits,
+    ) -> Result<Self, Error> {
+        let mut room = Self {
+            shared,
+            folder,
+            relays,
+            ports: Vec::new(),
+            listeners: Vec::new(),
+            limits,
+        };
+        make(&room.folder, false)?;
+        for name in ["home", "work", "tmp"] {
+            make(&room.folder.join(name), false)?;
+        }
+        for (count, _) in (0u16..).zip(&room.relays) {
+            if room.shared.level == Level::Bubblewrap {
+                room.ports.push(FIRST_PORT + count);
+                continue;
+            }
+            let no_port = |e: std::io::Error| Error::Start(format!("no port for a relay: {e}"));
+            let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(no_port)?;
+            listener.set_nonblocking(true).map_err(no_port)?;
+            room.ports
+                .push(listener.local_addr().map_err(no_port)?.port());
+            room.listeners.push(listener);
+        }
+        Ok(room)
+    }
+
+    /// Returns the folders as the program will see them.
+    #[must_use]
+    pub fn paths(&self) -> Paths {
+        match self.shared.level {
+            Level::Bubblewrap => Paths {
+                home: HOME.into(),
+                work: WORK.into(),
+                tmp: "/tmp".into(),
+            },
+            Level::Landlock | Level::None => Paths {
+                home: self.outside(Place::Home),
+                work: self.outside(Place::Work),
+                tmp: self.folder.join("tmp"),
+            },
+        }
+    }
+
+    /// Returns the ports of `127.0.0.1` behind which the relays answer, in their order.
+    #[must_use]
+    pub fn ports(&self) -> &[u16] {
+        &self.ports
+    }
+
+    pub(crate) fn outside(&self, place: Place) -> PathBuf {
+        self.folder.join(match place {
+            Place::Work => "work",
+            Place::Home => "home",
+        })
+    }
+
+    /// Runs a program to its end and hands on each line that it prints. May be called again: a later
+    /// program finds what the earlier one left in the folders.
+    ///
+    /// # Errors
+    /// It could not even begin.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time: everything that was started is then ended by the host.
+    pub async fn run(
+        &mut self,
+        task: &Task,
+        on_line: &mut (dyn FnMut(Line<'_>) + Send),
+    ) -> Result<Report, Error> {
+        check(task, &self.shared.folder)?;
+        run::run(self, task, on_line).await
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some(cleaner) = &self.shared.cleaner {
+            cleaner.remove(self.folder.clone());
+        }
+    }
+}
+
+/// Refuses what would fail in a way that is hard to understand.
+fn check(task: &Task, rooms: &Path) -> Result<(), Error> {
+    let refuse = |text: String| Err(Error::Task(text));
+    if task.program.is_empty() {
+        return refuse("it names no program".to_owned());
+    }
+    let mut words = std::iter::once(&task.program).chain(&task.args);
+    if words.any(|word| word.contains('\0')) {
+        return refuse("an argument holds a zero byte".to_owned());
+    }
+    for (name, value) in &task.env {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return refuse(format!("the variable `{name}` cannot be set"));
+        }
+    }
+    for file in &task.files {
+        let mut parts = file.path.components();
+        let is_inside = parts.all(|part| matches!(part, std::path::Component::Normal(_)));
+        if !is_inside || file.path.file_name().is_none() {
+            let path = file.path.display();
+            return refuse(format!("the file `{path}` is not below its folder"));
+        }
+    }
+    for path in &task.read_only {
+        bubblewrap::may_be_shown(path, rooms).map_err(Error::Task)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Looks at a running sandbox from outside, again and again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use skillopt_runtime::clock::Stopwatch;
+use tokio::time::MissedTickBehavior;
+
+use crate::cgroup::Group;
+use crate::folder::Folder;
+use crate::limits::{Limit, Limits, OWN_THREADS};
+use crate::tree::{self, Usage};
+
+/// How often the tree is looked at.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Folders are looked at less often the longer it takes: at most this share of the time.
+const DISK_SHARE: u32 = 10;
+
+/// What was seen of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) cpu: Duration,
+    pub(crate) peak_memory_bytes: u64,
+}
+
+/// What is looked at, and against which limits.
+pub(crate) struct Watch {
+    pub(crate) limits: Limits,
+    /// The sandbox's process; everything below it is watched where there is no group.
+    pub(crate) root: i32,
+    pub(crate) group: Option<Arc<Group>>,
+    pub(crate) folders: Vec<Folder>,
+    pub(crate) state: Mutex<State>,
+}
+
+/// What changes from look to look.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    seen: Seen,
+    disk: Option<(Stopwatch, Duration)>,
+}
+
+impl Watch {
+    /// Returns when a limit is crossed.
+    pub(crate) async fn crossed(self: &Arc<Self>) -> Limit {
+        let mut ticks = tokio::time::interval(INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let this = Arc::clone(self);
+            // Reading many small files would hold other tasks up.
+            let looked = tokio::task::spawn_blocking(move || this.look(false)).await;
+            if let Ok(Some(limit)) = looked {
+                return limit;
+            }
+        }
+    }
+
+    /// Looks once more when everything is over, so that no limit is crossed between two looks.
+    pub(crate) fn look(&self, is_last: bool) -> Option<Limit> {
+        self.look_at_tree(is_last)
+            .or_else(|| self.look_at_disk(is_last))
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.state().seen
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // What a look left half done is done again by the next.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look_at_tree(&self, is_last: bool) -> Option<Limit> {
+        let usage = match (&self.group, is_last) {
+            (Some(group), _) => Usage {
+                threads: 0,
+                memory_bytes: group.peak_memory_bytes().unwrap_or(0),
+                cpu: group.cpu().unwrap_or_default(),
+            },
+            (None, false) => tree::usage(self.root),
+            (None, true) => Usage::default(),
+        };
+        let mut state = self.state();
+        // Of a tree that is only looked at, those who ended unseen are missing.
+        state.seen.cpu = state.seen.cpu.max(usage.cpu);
+        state.seen.peak_memory_bytes = state.seen.peak_memory_bytes.max(usage.memory_bytes);
+        let cpu = state.seen.cpu;
+        drop(state);
+        let crossed = match &self.group {
+            Some(group) => [
+                (group.memory_kills() > 0, Limit::Memory),
+                (group.process_refusals() > 0, Limit::Processes),
+            ],
+            None => [
+                (usage.memory_bytes > self.limits.memory_bytes, Limit::Memory),
+                (
+                    usage.threads > self.limits.processes + OWN_THREADS,
+                    Limit::Processes,
+                ),
+            ],
+        };
+        let cpu = (self.limits.cpu.is_some_and(|max| cpu > max), Limit::Cpu);
+        let mut all = crossed.into_iter().chain([cpu]);
+        all.find_map(|(is_crossed, limit)| is_crossed.then_some(limit))
+    }
+
+    fn look_at_disk(&self, is_last: bool) -> Option<Limit> {
+        let is_early = |(since, pause): &(Stopwatch, Duration)| since.elapsed() < *pause;
+        if !is_last && self.state().disk.as_ref().is_some_and(is_early) {
+            return None;
+        }
+        let looking = Stopwatch::start();
+        let max = self.limits.disk_bytes;
+        let mut total = 0;
+        for folder in &self.folders {
+            // A folder that cannot be counted is counted as too large: it lies too deep, or the
+            // program took our rights away.
+            total += folder.size(max).unwrap_or(u64::MAX / 4);
+        }
+        self.state().disk = Some((Stopwatch::start(), looking.elapsed() * DISK_SHARE));
+        (total > max).then_some(Limit::Disk)
+    }
+}

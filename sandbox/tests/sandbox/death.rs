@@ -1,0 +1,143 @@
+//! Nothing survives: not the program's end, not the run's, not the worker's.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use skillopt_sandbox::{Ending, Host, Limits, Policy};
+
+use crate::support::{Place, block_on, everywhere, marked, marker, only, said, settings, shell};
+
+/// Set for a test program that is started to be killed: what it is to leave behind.
+const VICTIM: &str = "SKILLOPT_SANDBOX_TEST_VICTIM";
+
+everywhere! {
+    a_daemon_dies_with_the_program => daemon;
+    a_dropped_run_leaves_nothing => dropped;
+    a_killed_worker_leaves_nothing => killed_worker;
+    folders_go_with_their_host => folders;
+}
+
+/// A process that is nobody's child any more, has a session of its own and minds no signal; it says
+/// a word when it stands.
+fn daemon_script(marker: &str) -> String {
+    format!(
+        "setsid nohup bash -c 'trap \"\" HUP TERM INT; echo up; while :; do sleep 300; done' {marker} &"
+    )
+}
+
+fn daemon(place: &Place) {
+    let marker = marker();
+    let script = format!("({}) | head -n 1; exit 5", daemon_script(&marker));
+    let report = place.sh(&script);
+    assert_eq!(report.stdout.text(), "up\n");
+    assert_eq!(report.ending, Ending::Exited(5));
+    assert_eq!(marked(&marker), [0; 0]);
+}
+
+fn dropped(place: &Place) {
+    let marker = marker();
+    let task = shell(&format!("{} sleep 300", daemon_script(&marker)));
+    let mut room = place.room(Limits::default());
+    block_on(async {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let mut tell = Some(tell);
+        let mut on_line = |_: skillopt_sandbox::Line<'_>| {
+            if let Some(tell) = tell.take() {
+                tell.send(()).unwrap();
+            }
+        };
+        tokio::select! {
+            report = room.run(&task, &mut on_line) => panic!("it ended: {report:?}"),
+            up = told => up.unwrap(),
+        }
+        drop(room);
+        place.host.is_clean().await;
+    });
+    assert_eq!(marked(&marker), [0; 0]);
+}
+
+fn killed_worker(place: &Place) {
+    let policy = match place.level() {
+        skillopt_sandbox::Level::Landlock => "landlock",
+        _ => "bubblewrap",
+    };
+    let (words, _dir) = only("death::the_worker_to_be_killed");
+    let folder = place.dir.path().join("victim");
+    let marker = marker();
+    let mut victim = Command::new(&words[0])
+        .args(&words[1..])
+        .env(VICTIM, format!("{} {policy} {marker}", folder.display()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    lines.find(|line| line.ends_with("up")).unwrap();
+    let alive = marked(&marker);
+    assert!(!alive.is_empty());
+    let open = |pid: &i32| pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok();
+    let handles: Vec<_> = alive.iter().filter_map(open).collect();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    for handle in &handles {
+        let mut wanted = [PollFd::new(handle, PollFlags::IN)];
+        poll(&mut wanted, None).unwrap();
+    }
+    assert_eq!(marked(&marker), [0; 0]);
+
+    // The next worker removes what the killed one could not.
+    let rooms = folder.join("rooms");
+    let left = || std::fs::read_dir(&rooms).unwrap().count();
+    assert!(left() > 0);
+    drop(Host::open(settings(&folder, Policy::None)).unwrap());
+    assert_eq!(left(), 0);
+}
+
+/// Is killed by another test, which starts it with a variable; alone it has nothing to do.
+#[test]
+fn the_worker_to_be_killed() {
+    let Ok(order) = std::env::var(VICTIM) else {
+        let rooms = tempfile::tempdir().unwrap();
+        let error = Host::open(settings(&rooms.path().join("x/../\0"), Policy::None));
+        assert!(error.is_err());
+        return;
+    };
+    let mut words = order.split(' ');
+    let (folder, policy, marker) = (
+        words.next().unwrap(),
+        words.next().unwrap(),
+        words.next().unwrap(),
+    );
+    let policy = Policy::parse(policy).unwrap();
+    let host = Host::open(settings(folder.as_ref(), policy)).unwrap();
+    let mut room = host.room(Vec::new(), Limits::default()).unwrap();
+    let task = shell(&format!("{} sleep 300; : {marker}", daemon_script(marker)));
+    let mut on_line = |line: skillopt_sandbox::Line<'_>| {
+        println!("{}", String::from_utf8_lossy(line.bytes));
+    };
+    let report = block_on(async { room.run(&task, &mut on_line).await });
+    panic!("it was to be killed: {report:?}");
+}
+
+fn folders(place: &Place) {
+    let dir = tempfile::tempdir().unwrap();
+    let rooms = dir.path().join("rooms");
+    let host = Host::open(settings(dir.path(), Policy::Auto)).unwrap();
+    let place = Place {
+        host,
+        dir: tempfile::tempdir_in(place.dir.path()).unwrap(),
+    };
+    // A program that takes everybody's rights away does not keep its folder by that.
+    let report =
+        place.sh("mkdir -p a/b/c; echo x > a/b/c/file; chmod 0 a/b/c/file a/b/c a/b a; echo ok");
+    assert_eq!(said(&report), "ok\n");
+    assert_eq!(
+        std::fs::read_dir(&rooms).unwrap().count(),
+        2,
+        "a folder and its lock"
+    );
+    drop(place);
+    assert_eq!(std::fs::read_dir(&rooms).unwrap().count(), 0);
+}
