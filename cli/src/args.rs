@@ -17,7 +17,9 @@ pub(crate) use cluster::{
     TokenCreateArgs, TokenRevokeArgs, UsageArgs, WhyArgs, WorkersArgs, WorkersCommand,
 };
 pub(crate) use remote::RemoteArgs;
-pub(crate) use services::{ChildArgs, CoordinatorArgs, RedisArgs, UpArgs, WorkerArgs};
+pub(crate) use services::{
+    ChildArgs, CoordinatorArgs, RedisArgs, SandboxInitArgs, UpArgs, WorkerArgs,
+};
 pub(crate) use views::{TopArgs, ViewArgs, WatchArgs};
 
 /// Train agent skills the way one trains weights.
@@ -125,6 +127,8 @@ pub(crate) enum Command {
     Token(TokenCommand),
     #[command(hide = true)]
     Child(ChildArgs),
+    #[command(hide = true, disable_help_flag = true)]
+    SandboxInit(SandboxInitArgs),
 }
 
 #[derive(Debug, Args)]

@@ -269,7 +269,12 @@ fn the_doctor_names_what_is_broken() {
     let place = Place::with_data();
     let well = place.run("doctor run.yaml");
     assert_eq!((well.code, well.err.as_str()), (0, ""), "{well:?}");
-    assert_eq!(well.out.matches("● ").count(), 9, "{}", well.out);
+    assert_eq!(well.out.matches("● ").count(), 10, "{}", well.out);
+    assert!(
+        well.out.contains("● sandbox          bubblewrap 0."),
+        "{}",
+        well.out
+    );
     let dead = place.run(
         "doctor run.yaml --backend openai_compatible --openai_compatible_base_url http://127.0.0.1:1/v1",
     );

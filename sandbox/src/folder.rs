@@ -44,6 +44,17 @@ impl Folder {
         Ok(Self { fd: file.into() })
     }
 
+    /// Returns the number of the file system it lies on.
+    pub(crate) fn device(&self) -> Option<u64> {
+        #[allow(
+            clippy::useless_conversion,
+            reason = "the type differs from system to system"
+        )]
+        nix::sys::stat::fstat(&self.fd)
+            .ok()
+            .map(|stat| u64::from(stat.st_dev))
+    }
+
     /// Opens below the folder, through no symbolic link and no mount that leads elsewhere.
     pub(crate) fn open_below(&self, path: &Path, flags: OFlag, mode: Mode) -> Result<File, Errno> {
         let how = OpenHow::new()

@@ -18,11 +18,10 @@ const BRAKE: u64 = 8;
 /// More than looking allows for, so that it sees who goes too far.
 const ABOVE: u64 = 8;
 
-const DEVICES: [&str; 6] = [
+const DEVICES: [&str; 5] = [
     "/dev/full",
     "/dev/null",
     "/dev/random",
-    "/dev/tty",
     "/dev/urandom",
     "/dev/zero",
 ];

@@ -118,6 +118,9 @@ impl Watch {
             // program took our rights away.
             total += folder.size(max).unwrap_or(u64::MAX / 4);
         }
+        if !is_last && let Some(device) = self.folders.first().and_then(Folder::device) {
+            total += tree::removed_bytes(self.root, device);
+        }
         self.state().disk = Some((Stopwatch::start(), looking.elapsed() * DISK_SHARE));
         (total > max).then_some(Limit::Disk)
     }

@@ -8,6 +8,7 @@ mod ideal;
 mod queue;
 mod rollouts;
 mod run;
+mod sandbox;
 mod sweep;
 mod train;
 
@@ -40,6 +41,8 @@ enum What {
     Cluster,
     /// 52 paper-size cells: time and memory
     Sweep,
+    /// Programs shut in: one after another, and fifty at once
+    Sandbox,
 }
 
 /// One measured number beside its goal.
@@ -95,6 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         What::Queue => queue::figures()?,
         What::Cluster => cluster::figures(&run::build()?)?,
         What::Sweep => sweep::figures(&run::build()?)?,
+        What::Sandbox => sandbox::figures(&run::build()?)?,
     };
     if !args.json {
         println!(

@@ -64,15 +64,21 @@ pub(crate) fn has_nextest() -> bool {
     answers("cargo-nextest", &["nextest", "--version"])
 }
 
-/// Makes sure that `redis-server` and `libfaketime` are there; as root on a Debian they are
-/// installed. Tests start servers of their own on free ports, and show a worker a wrong clock.
+/// Makes sure that `redis-server`, `libfaketime` and `bubblewrap` are there; as root on a Debian they
+/// are installed. Tests start servers of their own on free ports, show a worker a wrong clock, and
+/// shut hostile programs in.
 ///
 /// # Errors
 /// One is missing and cannot be installed; the text says how.
 pub(crate) fn servers() -> anyhow::Result<()> {
     let missing = || -> Vec<&str> {
         let redis = answers("redis-server", &["--version"]);
-        let needs = [("redis-server", redis), ("faketime", has_faketime())];
+        let bubblewrap = !cfg!(target_os = "linux") || answers("bwrap", &["--version"]);
+        let needs = [
+            ("redis-server", redis),
+            ("faketime", has_faketime()),
+            ("bubblewrap", bubblewrap),
+        ];
         let missing = needs.into_iter().filter(|(_, is_there)| !is_there);
         missing.map(|(package, _)| package).collect()
     };
@@ -106,9 +112,9 @@ pub(crate) fn servers() -> anyhow::Result<()> {
     let packages = missing();
     ensure!(
         packages.is_empty(),
-        "{} cannot be found; the cluster's tests need it (Redis 7.0 or newer).\n\
-         hint: Debian, Ubuntu: apt-get install -y redis-server faketime\n      \
-         Fedora: dnf install -y redis libfaketime",
+        "{} cannot be found; the tests need it (Redis 7.0, bubblewrap 0.8, or newer).\n\
+         hint: Debian, Ubuntu: apt-get install -y redis-server faketime bubblewrap\n      \
+         Fedora: dnf install -y redis libfaketime bubblewrap",
         packages.join(" and ")
     );
     Ok(())

@@ -169,6 +169,14 @@ pub(crate) struct ChildArgs {
     pub(crate) command: Vec<std::ffi::OsString>,
 }
 
+/// What a sandbox tells its init, which reads it itself.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxInitArgs {
+    /// A mode and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<std::ffi::OsString>,
+}
+
 /// Slots by kind, each kind once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slots(pub(crate) Vec<(Kind, usize)>);

@@ -2,6 +2,7 @@
 
 mod advice;
 mod probe;
+mod sandbox;
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +74,7 @@ impl Check {
 }
 
 pub(crate) fn run(args: &DoctorArgs, out: &Out) -> Result<Exit, Failure> {
-    let mut checks = vec![open_files()];
+    let mut checks = vec![open_files(), sandbox::check()];
     if args.config.path().is_some() {
         checks.extend(with_config(args, out)?);
     } else {

@@ -15,6 +15,7 @@ pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod runs;
+pub(crate) mod sandbox_init;
 pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod submit;
@@ -71,5 +72,6 @@ pub(crate) fn run(command: &Command, out: &Out) -> Result<Exit, Failure> {
         Command::Why(args) => why::run(args, out),
         Command::Token(command) => token::run(command, out),
         Command::Child(args) => child::run(args),
+        Command::SandboxInit(args) => Ok(sandbox_init::run(args)),
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::unistd::getppid;
+use nix::unistd::{getppid, setsid};
 
 /// How willingly the kernel kills the sandbox instead of the worker when memory runs out.
 const OOM_SCORE: &str = "500";
@@ -25,6 +25,9 @@ pub(super) fn enter(args: &[OsString]) -> Result<(), String> {
     if parent != Some(getppid().as_raw()) {
         return Err("the worker is gone".to_owned());
     }
+    // Away from the worker's terminal: what is typed there is for the worker, which decides what it
+    // means for its runs, and nothing inside can type into it.
+    setsid().map_err(|e| format!("cannot have a session of its own: {e}"))?;
     for group in groups {
         let list = Path::new(group).join("cgroup.procs");
         std::fs::write(&list, "0").map_err(|e| format!("cannot join `{}`: {e}", list.display()))?;

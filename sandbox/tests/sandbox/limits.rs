@@ -76,6 +76,7 @@ fn filler(place: &Place) {
         "i=0; while :; do i=$((i+1)); head -c 100000 /dev/zero > file$i || exit; done",
         "i=0; while :; do i=$((i+1)); : > file$i; done",
         "exec perl -e 'mkdir(0), chdir(0) while 1'",
+        "for i in 3 4 5 6 7 8; do eval \"exec $i> gone\"; rm gone; head -c 1000000 /dev/zero >&$i; done; sleep 300",
         "exec truncate -s 10000000000 big",
     ] {
         let report = place.sh_within(script, little.clone());
