@@ -4,10 +4,9 @@
 //! everything is in its place.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::probe::{Bubblewrap, ProcMount};
+use crate::facility::{Bubblewrap, ProcMount};
 
 /// Where the program's home is, inside.
 pub(crate) const HOME: &str = "/sandbox/home";
@@ -134,26 +133,5 @@ impl Words {
 
     fn mount(&mut self, how: &str, from: &Path, to: &Path) {
         self.0.extend([how.into(), from.into(), to.into()]);
-    }
-}
-
-/// Tells whether `path` may be shown to the program.
-pub(crate) fn may_be_shown(path: &Path, rooms: &Path) -> Result<(), String> {
-    let shown = path.display();
-    if !path.is_absolute() || path.as_os_str().as_bytes().contains(&0) {
-        return Err(format!("the folder `{shown}` is not an absolute path"));
-    }
-    let real = path
-        .canonicalize()
-        .map_err(|e| format!("the folder `{shown}` cannot be used: {e}"))?;
-    let covered = ["/", "/proc", "/dev", "/sys", "/sandbox", "/run/sandbox"];
-    if covered.iter().any(|place| real == Path::new(place)) {
-        return Err(format!("the folder `{shown}` cannot be shown to a program"));
-    }
-    match rooms.starts_with(&real) {
-        true => Err(format!(
-            "the folder `{shown}` holds the rooms of all runs, so it cannot be shown to one"
-        )),
-        false => Ok(()),
     }
 }

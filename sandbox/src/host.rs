@@ -2,8 +2,7 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use nix::fcntl::{Flock, FlockArg};
@@ -13,54 +12,11 @@ use crate::level::{Level, Policy};
 use crate::limits::Limits;
 use crate::probe::Probe;
 use crate::room::Room;
+use crate::settings::Settings;
+use crate::shared::{Shared, make};
 use crate::starter::Starter;
 use crate::task::Relay;
 use crate::{Error, bubblewrap, folder};
-
-/// How sandboxes are made.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Folder for all rooms; it is made. Its path has to be short: sockets lie below it.
-    pub folder: PathBuf,
-    /// The program that is the sandbox's init: our own.
-    pub init: PathBuf,
-    /// What comes before the arguments of [`crate::init::main`].
-    pub init_args: Vec<String>,
-    /// How strong it has to be.
-    pub policy: Policy,
-    /// Bubblewrap's program; `None` looks for it on the `PATH`.
-    pub bubblewrap: Option<PathBuf>,
-    /// Control group of version 2 that was delegated to the worker; `None` tries our own.
-    pub cgroup: Option<PathBuf>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) settings: Settings,
-    pub(crate) folder: PathBuf,
-    pub(crate) probe: Probe,
-    pub(crate) level: Level,
-    pub(crate) starter: Starter,
-    pub(crate) cleaner: Option<Cleaner>,
-    /// Held as long as the worker lives, whatever ends it.
-    lock: (PathBuf, Flock<File>),
-}
-
-impl Shared {
-    pub(crate) fn etc(&self) -> PathBuf {
-        self.folder.join("etc")
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // Waits for what rooms have left it.
-        self.cleaner = None;
-        // What stays is removed by the next worker.
-        let _ = folder::remove(&self.folder);
-        let _ = std::fs::remove_file(&self.lock.0);
-    }
-}
 
 /// A worker's place for rooms. Keep one per process: opening it tries the machine out.
 #[derive(Clone, Debug)]
@@ -148,15 +104,6 @@ impl Host {
             cleaner.is_done().await;
         }
     }
-}
-
-/// Makes a folder that only this user can enter.
-pub(crate) fn make(folder: &Path, is_shared: bool) -> Result<(), Error> {
-    std::fs::DirBuilder::new()
-        .recursive(is_shared)
-        .mode(0o700)
-        .create(folder)
-        .map_err(Error::io("make", folder))
 }
 
 /// A number that a program inside cannot guess.

@@ -9,8 +9,7 @@ use tokio::sync::Notify;
 
 use crate::limits::Limits;
 use crate::report::Output;
-use crate::run::Line;
-use crate::task::Stream;
+use crate::task::{Line, Stream};
 
 /// What both streams share.
 pub(crate) struct Shared<'a> {

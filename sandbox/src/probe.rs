@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use crate::bubblewrap::{self, Mounts};
 use crate::cgroup::Cgroups;
-use crate::host::Settings;
+use crate::facility::{Bubblewrap, Landlock, ProcMount};
 use crate::level::{Level, Policy};
 use crate::seccomp::{self, Network};
+use crate::settings::Settings;
 use crate::wire::Rules;
 use crate::{Error, confine};
 
@@ -18,36 +19,6 @@ use crate::{Error, confine};
 const OLDEST_BUBBLEWRAP: (u32, u32) = (0, 8);
 /// The first Landlock ABI that keeps signals inside (Linux 6.12).
 const SIGNALS: i32 = 6;
-
-/// How the program sees processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProcMount {
-    /// Only its own.
-    New,
-    /// All that the worker sees, read-only: containers do not let a new one be mounted.
-    Shared,
-}
-
-/// A bubblewrap that works here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Bubblewrap {
-    /// The program.
-    pub program: PathBuf,
-    /// What it calls itself.
-    pub version: String,
-    /// How `/proc` can be mounted.
-    pub proc: ProcMount,
-    /// Whether the kernel can be told to refuse user namespaces inside; the filter does so anyway.
-    pub forbids_user_namespaces: bool,
-}
-
-/// A Landlock that suffices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Landlock {
-    /// Version of the kernel's interface.
-    pub abi: i32,
-}
 
 /// What this machine offers to this user; for what is missing, why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -125,7 +96,7 @@ impl Probe {
 fn find_bubblewrap(settings: &Settings, etc: &Path) -> Result<Bubblewrap, String> {
     let program = match &settings.bubblewrap {
         Some(path) => path.clone(),
-        None => on_path("bwrap").ok_or("`bwrap` is not on the PATH; install bubblewrap")?,
+        None => on_path("bwrap").ok_or("there is no `bwrap` on the PATH; install bubblewrap")?,
     };
     let said = run(Command::new(&program).arg("--version"))?;
     let version = said
@@ -202,9 +173,11 @@ fn run(command: &mut Command) -> Result<String, String> {
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
-    places.find(|place| place.is_file())
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // A service may be started with less than a shell has.
+    let usual = ["/usr/bin", "/usr/local/bin"].map(PathBuf::from);
+    let mut places = std::env::split_paths(&path).chain(usual);
+    places.find_map(|folder| Some(folder.join(name)).filter(|place| place.is_file()))
 }
 
 /// Tries it on a thread of its own, which is then bound, and over.

@@ -1,17 +1,15 @@
 //! One prepared run: its folders, and the ports behind which its relays answer.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::Error;
 use crate::bubblewrap::{HOME, WORK};
-use crate::host::{Shared, make};
 use crate::level::Level;
 use crate::limits::Limits;
-use crate::report::Report;
-use crate::run::{self, Line};
-use crate::task::{Place, Relay, Task};
-use crate::{Error, bubblewrap};
+use crate::shared::{Shared, make};
+use crate::task::{Place, Relay};
 
 /// The first port of the relays where the program has a network of its own: one that nobody expects
 /// a server of the program's on.
@@ -103,23 +101,6 @@ impl Room {
             Place::Home => "home",
         })
     }
-
-    /// Runs a program to its end and hands on each line that it prints. May be called again: a later
-    /// program finds what the earlier one left in the folders.
-    ///
-    /// # Errors
-    /// It could not even begin.
-    ///
-    /// # Cancel safety
-    /// May be dropped at any time: everything that was started is then ended by the host.
-    pub async fn run(
-        &mut self,
-        task: &Task,
-        on_line: &mut (dyn FnMut(Line<'_>) + Send),
-    ) -> Result<Report, Error> {
-        check(task, &self.shared.folder)?;
-        run::run(self, task, on_line).await
-    }
 }
 
 impl Drop for Room {
@@ -128,33 +109,4 @@ impl Drop for Room {
             cleaner.remove(self.folder.clone());
         }
     }
-}
-
-/// Refuses what would fail in a way that is hard to understand.
-fn check(task: &Task, rooms: &Path) -> Result<(), Error> {
-    let refuse = |text: String| Err(Error::Task(text));
-    if task.program.is_empty() {
-        return refuse("it names no program".to_owned());
-    }
-    let mut words = std::iter::once(&task.program).chain(&task.args);
-    if words.any(|word| word.contains('\0')) {
-        return refuse("an argument holds a zero byte".to_owned());
-    }
-    for (name, value) in &task.env {
-        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return refuse(format!("the variable `{name}` cannot be set"));
-        }
-    }
-    for file in &task.files {
-        let mut parts = file.path.components();
-        let is_inside = parts.all(|part| matches!(part, std::path::Component::Normal(_)));
-        if !is_inside || file.path.file_name().is_none() {
-            let path = file.path.display();
-            return refuse(format!("the file `{path}` is not below its folder"));
-        }
-    }
-    for path in &task.read_only {
-        bubblewrap::may_be_shown(path, rooms).map_err(Error::Task)?;
-    }
-    Ok(())
 }

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+use crate::check::check;
 use crate::cleaner::Remains;
 use crate::collect::collect;
 use crate::control::{Control, Waiting};
@@ -24,7 +25,7 @@ use crate::limits::Limit;
 use crate::output::{Collector, Shared};
 use crate::report::{Ending, Report};
 use crate::room::Room;
-use crate::task::{Place, Stream, Task};
+use crate::task::{Line, Place, Stream, Task};
 use crate::watch::{Seen, State, Watch};
 use crate::wire::Word;
 use crate::{Error, forward, start};
@@ -35,17 +36,6 @@ const START: Duration = Duration::from_secs(60);
 const DRAIN: Duration = Duration::from_secs(5);
 /// How much of a sandbox's complaint is read, in bytes.
 const COMPLAINT: usize = 4096;
-
-/// A line that the program printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
-    /// Where.
-    pub stream: Stream,
-    /// Without the end of the line; not always valid text.
-    pub bytes: &'a [u8],
-    /// Whether it was longer than the limit.
-    pub is_cut: bool,
-}
 
 /// Why the program is to be over.
 enum Verdict {
@@ -79,12 +69,30 @@ impl Drop for Running<'_> {
     }
 }
 
-pub(crate) async fn run(
-    room: &mut Room,
+impl Room {
+    /// Runs a program to its end and hands on each line that it prints. May be called again: a later
+    /// program finds what the earlier one left in the folders.
+    ///
+    /// # Errors
+    /// It could not even begin.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time: everything that was started is then ended by the host.
+    pub async fn run(
+        &mut self,
+        task: &Task,
+        on_line: &mut (dyn FnMut(Line<'_>) + Send),
+    ) -> Result<Report, Error> {
+        check(task, &self.shared.folder)?;
+        run(self, task, on_line).await
+    }
+}
+
+async fn run(
+    room: &Room,
     task: &Task,
     on_line: &mut (dyn FnMut(Line<'_>) + Send),
 ) -> Result<Report, Error> {
-    let room = &*room;
     let (work, home, tmp) = (open(room, "work")?, open(room, "home")?, open(room, "tmp")?);
     for file in &task.files {
         let folder = match file.place {

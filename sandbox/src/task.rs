@@ -61,3 +61,14 @@ pub struct Task {
     /// `**/*.md`.
     pub collect: Vec<String>,
 }
+
+/// A line that the program printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Where.
+    pub stream: Stream,
+    /// Without the end of the line; not always valid text.
+    pub bytes: &'a [u8],
+    /// Whether it was longer than the limit.
+    pub is_cut: bool,
+}

@@ -84,11 +84,11 @@ fn reads(place: &Place) {
     for script in [
         format!("cat {secret}"),
         format!("ls {rooms}"),
-        format!("cat {rooms}/*/*/work/answer"),
+        format!("cat {rooms}/*/*/*/answer"),
         format!("cat /proc/{worker}/environ"),
         format!("cat /proc/{worker}/root{secret}"),
         "cat /proc/1/environ".to_owned(),
-        "cat /proc/1/root/etc/shadow".to_owned(),
+        "cd /proc/1/root && cat etc/shadow".to_owned(),
         "cat /etc/shadow".to_owned(),
         "ls /etc/ssl/private".to_owned(),
         "for fd in 3 4 5 6 7 8 9; do readlink /proc/$PPID/fd/$fd && exit; done; false".to_owned(),
