@@ -374,6 +374,14 @@ fn answer(notice: Notice) -> Result<(Key, Bytes), Halt> {
 
 impl Jobs for Session {
     async fn rollouts(&self, ask: RolloutAsk<'_>) -> Result<Stage, Halt> {
+        let n = ask.items.len();
+        // Before anything is waited for: a stage beside this one may end the run at any time, and
+        // what is told of this one would then depend on who was faster.
+        self.watcher.tell(Progress::Rolled {
+            stage: ask.stage,
+            n: 0,
+            of: n,
+        });
         let skill_bytes = Bytes::from(ask.skill.encode());
         let skill = Hash::of(&skill_bytes);
         self.put(vec![(skill, skill_bytes)]).await?;
@@ -381,12 +389,6 @@ impl Jobs for Session {
             self.folder
                 .stage(ask.stage, (self.predictions)(ask.stage))?,
         );
-        let n = ask.items.len();
-        self.watcher.tell(Progress::Rolled {
-            stage: ask.stage,
-            n: 0,
-            of: n,
-        });
         let chunks = (0..n)
             .step_by(CHUNK)
             .map(|start| start..(start + CHUNK).min(n));

@@ -88,6 +88,18 @@ fn lines(world: &World, cluster: &Cluster, args: &[&str]) -> Vec<Value> {
     lines.map(|line| line.expect("a JSON line")).collect()
 }
 
+/// Waits until a sweep has used exactly this many requests, and nothing is held any more: workers
+/// settle in batches.
+#[track_caller]
+fn used(world: &World, cluster: &Cluster, sweep: &str, requests: u64) {
+    let mut row = Value::Null;
+    until("what was used is settled", || {
+        row = lines(world, cluster, &["usage", sweep, "--by", "sweep"]).swap_remove(0);
+        row["reserved_requests"] == 0 && row["requests"].as_u64() >= Some(requests)
+    });
+    assert_eq!(row["requests"], requests, "{row}");
+}
+
 fn same(left: &Path, right: &Path) {
     folder::same(left, right);
 }
@@ -116,8 +128,7 @@ fn a_sweep_is_its_cells_on_one_or_three_workers_and_pays_once() {
             trials <= 4 * TRIAL && trials.is_multiple_of(TRIAL),
             "{alone} calls for the cells, {calls} for the sweep"
         );
-        let usage = lines(&world, &cluster, &["usage", "--by", "sweep"]);
-        assert_eq!(usage[0]["requests"], calls);
+        used(&world, &cluster, &id(&world, &out), calls);
         let shown = lines(&world, &cluster, &["runs", "--sweep", &id(&world, &out)]);
         let trained = shown.iter().filter(|line| line["type"] == "run");
         assert_eq!(trained.count(), CELLS.len());
@@ -174,7 +185,8 @@ fn a_sweep_survives_the_death_of_its_parts() {
 
 #[test]
 fn a_small_run_in_the_middle_of_a_sweep_ends_long_before_it() {
-    let sim = Sim::start(&["--latency", "fixed:40"]);
+    // So slow that it does not matter how long the small run takes to be submitted.
+    let sim = Sim::start(&["--latency", "fixed:200"]);
     let world = world(&sim, "");
     world.write("skill.md", "# Skill\n\nAnswer in few words.\n");
     let cluster = Cluster::start_with(Shape {
@@ -182,7 +194,7 @@ fn a_small_run_in_the_middle_of_a_sweep_ends_long_before_it() {
         ..Shape::default()
     });
     let waiting = Process::start(&mut submission(&world, &cluster, "out"));
-    until("the sweep is at work", || sim.stats().ok() > 40);
+    until("the sweep is at work", || sim.stats().ok() > 20);
     let before = sim.stats().ok();
     let url = format!("model.openai_compatible_base_url={}", sim.url());
     let args = [
@@ -201,6 +213,7 @@ fn a_small_run_in_the_middle_of_a_sweep_ends_long_before_it() {
     ];
     run(&mut world.ask(&cluster, &args)).code(0);
     let meanwhile = sim.stats().ok() - before;
+    sim.configure(serde_json::json!({ "latency": "fixed:0" }));
     is_well(waiting.wait(), &cluster);
     let all = sim.settled().ok();
     // Twelve calls of its own among five runs that share the worker fairly.
@@ -236,11 +249,7 @@ fn a_cap_of_a_sweep_holds_and_is_raised() {
         300,
         "not one more, not one less"
     );
-    let usage = &lines(&world, &cluster, &["usage", &sweep, "--by", "sweep"])[0];
-    assert_eq!(
-        (&usage["requests"], &usage["reserved_requests"]),
-        (&300.into(), &0.into())
-    );
+    used(&world, &cluster, &sweep, 300);
     let dollars = run(&mut world.ask(&cluster, &["resume", &sweep, "--usd", "5"])).code(2);
     dollars.says(&["the price of the target's model", "budget.prices"]);
     let more = run(&mut world.ask(&cluster, &["resume", &sweep, "--requests", "100000"])).code(0);
@@ -255,7 +264,7 @@ fn a_cap_of_a_sweep_holds_and_is_raised() {
 
 #[test]
 fn a_cap_for_a_sweep_that_runs_without_one_is_refused_until_it_is_paused() {
-    let sim = Sim::start(&["--latency", "fixed:60"]);
+    let sim = Sim::start(&["--latency", "fixed:300"]);
     let world = world(&sim, "");
     let cluster = Cluster::start(1);
     let mut waiting = Process::start(&mut submission(&world, &cluster, "out"));
@@ -267,14 +276,17 @@ fn a_cap_for_a_sweep_that_runs_without_one_is_refused_until_it_is_paused() {
     until("it is paused", || waiting.status().is_some());
     until("its cells rest", || {
         let runs = lines(&world, &cluster, &["runs", "--sweep", &sweep]);
-        runs.iter().all(|line| {
-            line["state"]
-                .as_str()
-                .is_some_and(|s| s.starts_with("paused"))
-        })
+        let is_paused = |line: &Value| {
+            let state = line["state"].as_str();
+            state.is_some_and(|state| state.starts_with("paused"))
+        };
+        runs.len() > CELLS.len() && runs.iter().all(is_paused)
     });
-    let used = sim.settled().number("calls");
-    let cap = (used + 20).to_string();
+    let calls = sim.settled().number("calls");
+    // The cap is that of what the ledger knows.
+    used(&world, &cluster, &sweep, calls);
+    sim.configure(serde_json::json!({ "latency": "fixed:20" }));
+    let cap = (calls + 20).to_string();
     run(&mut world.ask(&cluster, &["resume", &sweep, "--requests", &cap])).code(0);
     let watched = run(&mut world.ask(&cluster, &["watch", &sweep])).code(4);
     assert!(
@@ -282,7 +294,7 @@ fn a_cap_for_a_sweep_that_runs_without_one_is_refused_until_it_is_paused() {
         "{}",
         watched.stdout
     );
-    assert_eq!(sim.settled().number("calls"), used + 20);
+    assert_eq!(sim.settled().number("calls"), calls + 20);
     waiting.signal(Signal::SIGKILL);
     run(&mut world.ask(&cluster, &["cancel", &sweep])).code(0);
 }

@@ -29,17 +29,40 @@ pub struct LiveRun {
 
 #[derive(Debug, Default)]
 struct Inner {
-    reach: Reach,
+    /// The stages that are not complete yet and the one that moved last, which is the last.
+    stages: Vec<Reach>,
     baseline_in: Option<u64>,
     committed: u64,
     accounts: BTreeMap<Lane, String>,
+}
+
+impl Inner {
+    /// Takes in that `n` more of the `of` rollouts of a stage are in, and returns how many are.
+    /// Stages move in turns: each keeps its own count.
+    fn move_on(&mut self, stage: &str, n: u64, of: u64) -> u64 {
+        let known = self.stages.iter().position(|reach| reach.stage == stage);
+        let before = match known.map(|at| self.stages.remove(at)) {
+            // It is begun anew.
+            Some(reach) if n > 0 => reach.done,
+            _ => 0,
+        };
+        self.stages.retain(|reach| reach.done < reach.total);
+        let reach = Reach {
+            stage: stage.to_owned(),
+            done: (before + n).min(of),
+            total: of,
+        };
+        let done = reach.done;
+        self.stages.push(reach);
+        done
+    }
 }
 
 impl LiveRun {
     /// Returns how far the last stage that moved is.
     #[must_use]
     pub fn reach(&self) -> Reach {
-        self.lock().reach.clone()
+        self.lock().stages.last().cloned().unwrap_or_default()
     }
 
     /// Returns how many rollouts of the initial skill on the val split are in.
@@ -74,18 +97,10 @@ impl LiveRun {
     fn hear(&self, news: &Progress<'_>) {
         match news {
             Progress::Rolled { stage, n, of } => {
-                let (n, of) = (*n as u64, *of as u64);
                 let mut inner = self.lock();
-                if inner.reach.stage != *stage || n == 0 {
-                    inner.reach = Reach {
-                        stage: (*stage).to_owned(),
-                        done: 0,
-                        total: of,
-                    };
-                }
-                inner.reach.done += n;
+                let done = inner.move_on(stage, *n as u64, *of as u64);
                 if *stage == "selection_eval_baseline" {
-                    inner.baseline_in = Some(inner.reach.done);
+                    inner.baseline_in = Some(done);
                 }
             }
             Progress::Committed(_) => {
@@ -148,5 +163,30 @@ impl Live {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveRun>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_that_move_in_turns_keep_their_own_counts() {
+        let live = Arc::new(LiveRun::default());
+        let moved = |stage: &str, n| {
+            live.hear(&Progress::Rolled { stage, n, of: 4 });
+            live.reach().done
+        };
+        assert_eq!(moved("selection_eval_baseline", 0), 0);
+        assert_eq!(moved("rollout", 0), 0);
+        assert_eq!(live.baseline_in(), Some(0));
+        assert_eq!(moved("rollout", 3), 3);
+        assert_eq!(moved("selection_eval_baseline", 1), 1);
+        assert_eq!(moved("rollout", 1), 4);
+        assert_eq!(moved("selection_eval_baseline", 2), 3);
+        assert_eq!(live.baseline_in(), Some(3));
+        assert_eq!(moved("selection_eval_baseline", 0), 0, "it is made anew");
+        assert_eq!(live.baseline_in(), Some(0));
+        assert_eq!(live.lock().stages.len(), 1, "what is complete is forgotten");
     }
 }

@@ -77,7 +77,8 @@ fn an_exported_run_is_replayed() {
 #[test]
 fn a_run_is_submitted_paused_resumed_and_cancelled() {
     let world = World::new();
-    let sim = Sim::start(&["--latency", "fixed:60"]);
+    // So slow that the run does not end before a command has come.
+    let sim = Sim::start(&["--latency", "fixed:300"]);
     let cluster = Cluster::start(1);
     let url = sim.url();
     let submit = format!(
@@ -117,7 +118,7 @@ fn a_run_is_submitted_paused_resumed_and_cancelled() {
 #[test]
 fn whoever_waits_is_told_of_a_cancel_and_a_pause() {
     let world = World::new();
-    let sim = Sim::start(&["--latency", "fixed:60"]);
+    let sim = Sim::start(&["--latency", "fixed:300"]);
     let cluster = Cluster::start(1);
     for (what, code, words) in [
         ("pause", 4, "was paused by hand"),

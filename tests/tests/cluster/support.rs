@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use skillopt_tests::support::wait::until;
+use skillopt_tests::support::wait::{LONG, until};
 use skillopt_tests::support::{Proxy, Redis};
 
 #[test]
@@ -24,7 +24,7 @@ fn a_proxy_lets_through_what_it_is_told_to() {
     let connect = || {
         let stream = std::net::TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_millis(300)))
+            .set_read_timeout(Some(LONG))
             .unwrap();
         stream
     };
@@ -37,6 +37,8 @@ fn a_proxy_lets_through_what_it_is_told_to() {
     let mut stream = connect();
     ping(&mut stream).unwrap();
     proxy.stall();
+    let short = Some(Duration::from_millis(300));
+    stream.set_read_timeout(short).unwrap();
     assert!(ping(&mut stream).is_err(), "nothing comes through");
     proxy.heal();
     let mut late = [0; 7];

@@ -102,7 +102,14 @@ fn completions_that_come_late_twice_and_out_of_order_are_refused() {
     let mut late: Vec<Leased> = Vec::new();
     for _ in 0..6 {
         // Taken, and not done: the time runs out, and a worker does it.
-        late.extend(rogue.lease(lanes(), 2, Duration::from_millis(50)));
+        let taken = rogue.lease(lanes(), 2, Duration::from_millis(50));
+        let again = |l: &Leased| late.iter().any(|known| known.ticket.key == l.ticket.key);
+        // A job that is lost too often would be set aside.
+        let is_enough = taken.iter().any(again);
+        late.extend(taken);
+        if is_enough {
+            break;
+        }
     }
     let keys: Vec<Key> = late.iter().map(|l| l.ticket.key).collect();
     until("others did what the rogue had", || {

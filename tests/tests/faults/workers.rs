@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use skillopt_tests::support::Draw;
 use skillopt_tests::support::cluster::Cluster;
+use skillopt_tests::support::http::get;
 use skillopt_tests::support::wait::until;
 
 use crate::scene::{Scene, after, shape};
@@ -34,8 +35,13 @@ fn a_frozen_worker_that_comes_back_has_no_say() {
     let mut cluster = Cluster::start_with(shape(1, 2));
     let mut run = scene.submit(&cluster);
     cluster.workers[0].freeze();
-    // Long enough for its leases to run out and its jobs to be done by the other.
-    after(Duration::from_secs(5));
+    let metrics = cluster.coordinators[0].http();
+    until("its leases have run out", || {
+        let (_, page) = get(metrics, "/metrics").expect("a page");
+        let mut lines = page.lines();
+        let lost = lines.find_map(|line| line.strip_prefix("skillopt_queue_lost_leases "));
+        lost.is_some_and(|n| n != "0")
+    });
     assert!(!Scene::is_over(&mut run), "the run ended before the thaw");
     cluster.workers[0].thaw();
     scene.ends_well(run, &cluster, SLOTS);
@@ -106,6 +112,11 @@ fn a_worker_that_is_told_twice_hands_its_jobs_back() {
         scene.sim.stats().number("in_flight") > 0
     });
     cluster.workers[0].terminate();
+    let health = cluster.workers[0].http();
+    // Two signals at once are one.
+    until("it has understood the first", || {
+        !get(health, "/readyz").is_ok_and(|(status, _)| status == 200)
+    });
     cluster.workers[0].terminate();
     let first = cluster.workers.remove(0);
     first.wait();
