@@ -146,7 +146,7 @@ impl Meter {
     /// Makes a call as soon as caps and rates allow it.
     ///
     /// # Cancel safety
-    /// A dropped call is settled at the price of its input, for it may have been paid.
+    /// A dropped call is settled at the most it can have come to, for it may have been paid.
     pub(crate) async fn call(
         &self,
         which: Which<'_>,
@@ -197,6 +197,7 @@ impl Meter {
             of: of(which, request),
             most: worst(request, which.payer.and_then(|payer| payer.price)),
             is_made: false,
+            is_copy: false,
             is_closed: false,
         };
         let Some(payer) = which.payer.filter(|payer| payer.is_capped) else {
@@ -262,7 +263,7 @@ impl Meter {
         if !self.hedge.take(&request.model, which.hedge_permille) {
             return first.await;
         }
-        // The loser is counted when this returns or is dropped: its input was sent.
+        // The loser is counted when this returns or is dropped.
         let copy_id = format!("{}/copy", which.id);
         let copy = Open {
             meter: self,
@@ -273,6 +274,7 @@ impl Meter {
             of: of(which, request),
             most: worst(request, which.payer.and_then(|payer| payer.price)),
             is_made: true,
+            is_copy: true,
             is_closed: false,
         };
         let answer = tokio::select! {
@@ -297,6 +299,9 @@ struct Open<'a> {
     most: Amount,
     /// Whether it may have reached the provider.
     is_made: bool,
+    /// It is broken off as soon as the other one answers, and no cap pays for it: its input is the
+    /// best estimate.
+    is_copy: bool,
     is_closed: bool,
 }
 
@@ -341,10 +346,10 @@ impl Drop for Open<'_> {
             return;
         }
         let price = self.which.payer.and_then(|payer| payer.price);
-        let used = if self.is_made {
-            cost::input(self.most, price)
-        } else {
-            Default::default()
+        let used = match (self.is_made, self.is_copy) {
+            (true, true) => cost::input(self.most, price),
+            (true, false) => self.most,
+            (false, _) => Default::default(),
         };
         if self.is_made || self.which.payer.is_some_and(|payer| payer.is_capped) {
             self.count(used, Usage::default(), "dropped");

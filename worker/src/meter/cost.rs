@@ -50,7 +50,7 @@ pub(super) fn spent(usage: Usage, price: Option<Price>) -> Amount {
     }
 }
 
-/// Returns the part of `most` that was sent.
+/// Returns the part of `most` that is sent: all that is sure of a copy that lost.
 pub(super) fn input(most: Amount, price: Option<Price>) -> Amount {
     let usage = Usage {
         calls: 1,
@@ -61,11 +61,19 @@ pub(super) fn input(most: Amount, price: Option<Price>) -> Amount {
     spent(usage, price)
 }
 
-/// Returns what a failed call may have been billed: where the provider refused it, nothing; where
-/// it may have worked, what was sent.
+/// Returns what a failed call may have been billed: what the provider says; where it refused the
+/// call, nothing; where it may have worked, `most`, for an answer that nobody has seen may have been
+/// as long as allowed, and a cap has to hold also then.
 pub(super) fn billed(error: &CallError, most: Amount, price: Option<Price>) -> Amount {
     match error {
-        e if e.may_be_billed() => input(most, price),
+        CallError::Unfit { usage, .. }
+        | CallError::Filtered { usage, .. }
+        | CallError::Refused { usage, .. }
+            if usage.prompt_tokens > 0 =>
+        {
+            spent(*usage, price)
+        }
+        e if e.may_be_billed() => most,
         // There was no request.
         CallError::Connection { .. } => Amount::default(),
         _ => Amount {
@@ -107,6 +115,9 @@ pub(super) fn raise(purse: &str, what: &str) -> String {
         Some(("sweep", id)) => {
             format!("`skillopt resume {id} --{flag} N` goes on with a higher one")
         }
+        Some(("tenant", name)) => format!(
+            "an admin of the cluster raises it (`skillopt caps {name} --{flag} N`), then resume"
+        ),
         _ => "raise it (`budget` in the configuration of a run), then resume".to_owned(),
     }
 }
@@ -120,6 +131,11 @@ mod tests {
         let words = raise("sweep/07a4", "dollars");
         assert!(words.contains("`skillopt resume 07a4 --usd N`"), "{words}");
         assert!(raise("run/07a4", "tokens").contains("`budget`"));
+        let words = raise("tenant/lab", "requests");
+        assert!(
+            words.contains("`skillopt caps lab --requests N`"),
+            "{words}"
+        );
     }
 
     #[test]
@@ -140,19 +156,30 @@ mod tests {
             output: 1_000_000,
             ..Price::default()
         });
-        let sent = (1, 100, 0, 100);
+        let whole = (1, 100, 900, 1_000);
+        let unfit = |prompt_tokens: u64| CallError::Unfit {
+            endpoint: endpoint(),
+            detail: "no JSON".to_owned(),
+            usage: Usage {
+                prompt_tokens,
+                completion_tokens: prompt_tokens / 10,
+                ..Usage::default()
+            },
+        };
         for (error, expected) in [
             (connection("client error (Connect): refused"), (0, 0, 0, 0)),
+            (unfit(50), (1, 50, 5, 55)),
+            (unfit(0), whole),
             (
                 connection("connection closed before message completed"),
-                sent,
+                whole,
             ),
             (
                 CallError::Timeout {
                     endpoint: endpoint(),
                     limit: std::time::Duration::from_secs(1),
                 },
-                sent,
+                whole,
             ),
             (
                 CallError::Throttled {
