@@ -13,6 +13,7 @@ mod fault;
 mod ledger;
 mod letter;
 pub mod link;
+mod pressure;
 mod queue;
 mod rates;
 mod reply;

@@ -83,6 +83,15 @@ pub trait Store: Send + Sync + 'static {
         Ok(missing)
     }
 
+    /// Says how near the store is to its limit of memory, in words for people; `None` while it has
+    /// room, or has no limit.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    async fn pressure(&self) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
     /// Stores one blob, see [`Store::put_blobs`].
     ///
     /// # Errors

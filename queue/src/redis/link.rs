@@ -386,7 +386,7 @@ impl Link {
 }
 
 /// Finds the texts in an answer; a cluster answers once per node.
-fn collect(value: &Value, texts: &mut Vec<String>) {
+pub(super) fn collect(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::BulkString(bytes) => texts.push(String::from_utf8_lossy(bytes).into_owned()),
         Value::VerbatimString { text, .. } => texts.push(text.clone()),

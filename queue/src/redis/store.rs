@@ -300,6 +300,10 @@ impl Store for RedisStore {
         Ok(missing)
     }
 
+    async fn pressure(&self) -> Result<Option<String>, Error> {
+        self.link.pressure().await
+    }
+
     async fn put_result(&self, key: Key, result: Bytes) -> Result<bool, Error> {
         let entry = self.encode_result(&result).await?;
         let set = self.set(&self.result_key(key), &entry, true);
