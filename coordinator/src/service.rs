@@ -30,7 +30,7 @@ mod troubles;
 
 use skillopt_runtime::Shutdown;
 
-pub use options::{Options, Tls, admin_token};
+pub use options::{Options, Tend, Tls, admin_token};
 pub use parts::{Parts, StoreMaker};
 pub use server::{Coordinator, ServeError};
 

@@ -102,6 +102,11 @@ impl Scheduler {
         self.shared.lock().machine.standing()
     }
 
+    /// Returns the jobs that `is_meant`, with the runs that want each.
+    pub fn wanted(&self, is_meant: impl Fn(&Key) -> bool) -> Vec<(Key, Vec<RunId>)> {
+        self.shared.lock().machine.wanted(is_meant)
+    }
+
     /// Ends the task that fills the queue, and waits for it. Runs are told that their jobs were
     /// cancelled, and cannot submit any more; jobs that are in the queue stay there for whoever
     /// takes the runs over.

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::parts::Parts;
 
 pub use role::Role;
-pub use token::{Shown, TokenRecord, create, revoke};
+pub use token::{Shown, TokenRecord, create, list, revoke};
 
 /// Tenant of callers who have none.
 pub const TENANT: &str = "default";

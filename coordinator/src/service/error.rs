@@ -54,6 +54,20 @@ impl From<store::Error> for Error {
     }
 }
 
+impl From<crate::sweep::error::Error> for Error {
+    fn from(error: crate::sweep::error::Error) -> Self {
+        use crate::sweep::error::Error as Theirs;
+        let words = error.to_string();
+        match error {
+            Theirs::Invalid(_) => Self::Invalid(words),
+            Theirs::NotFound(_) => Self::NotFound(words),
+            Theirs::Precondition(_) => Self::Precondition(words),
+            Theirs::Unavailable(_) => Self::Unavailable(words),
+            Theirs::Damaged(_) => Self::Internal(words),
+        }
+    }
+}
+
 impl From<UnpackError> for Error {
     fn from(error: UnpackError) -> Self {
         if error.is_passing() {

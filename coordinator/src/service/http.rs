@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -27,6 +28,9 @@ use super::{purse, record};
 const RUNS_MAX: usize = 10_000;
 /// Tenants whose use is shown.
 const TENANTS_MAX: usize = 1_000;
+
+/// A board that does not answer for so long is not ready.
+const READY_MAX: Duration = Duration::from_secs(2);
 
 /// What the pages show.
 #[derive(Clone)]
@@ -55,9 +59,15 @@ async fn ready(State(pages): State<Pages>) -> (StatusCode, String) {
     if pages.leaving.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "leaving\n".to_owned());
     }
-    match pages.parts.board.now().await {
-        Ok(_) => (StatusCode::OK, "ready\n".to_owned()),
-        Err(e) => (StatusCode::SERVICE_UNAVAILABLE, format!("{e}\n")),
+    // The board itself is tried for longer than anybody waits for this page.
+    let asked = tokio::time::timeout(READY_MAX, pages.parts.board.now());
+    match asked.await {
+        Ok(Ok(_)) => (StatusCode::OK, "ready\n".to_owned()),
+        Ok(Err(e)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{e}\n")),
+        Err(_) => {
+            let words = "the board does not answer\n".to_owned();
+            (StatusCode::SERVICE_UNAVAILABLE, words)
+        }
     }
 }
 

@@ -40,6 +40,27 @@ pub struct Options {
     pub insecure: bool,
     /// How long calls under way may take at the end.
     pub grace: Duration,
+    /// How the store is kept from dropping what runs need.
+    pub tend: Tend,
+}
+
+/// How the store is kept from dropping what runs need that wait or go on for long.
+#[derive(Clone, Copy, Debug)]
+pub struct Tend {
+    /// How often such runs are looked for.
+    pub look_every: Duration,
+    /// How often what a run needs is read, by whichever coordinator comes first: well below the time
+    /// that the store keeps what nobody uses.
+    pub touch_every: Duration,
+}
+
+impl Default for Tend {
+    fn default() -> Self {
+        Self {
+            look_every: Duration::from_secs(600),
+            touch_every: Duration::from_secs(24 * 3_600),
+        }
+    }
 }
 
 impl Options {
@@ -57,6 +78,7 @@ impl Options {
             admin: None,
             insecure: false,
             grace: Duration::from_secs(5),
+            tend: Tend::default(),
         }
     }
 }

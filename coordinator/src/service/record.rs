@@ -19,6 +19,8 @@ pub const OPEN: &str = "run-open/";
 pub const BY_TIME: &str = "run-time/";
 /// Paths of the runs of a tenant, the newest first, begin with this.
 pub const BY_TENANT: &str = "run-tenant/";
+/// Paths of runs by their name begin with this.
+const BY_NAME: &str = "run-name/";
 
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,9 +187,20 @@ impl RunRecord {
         format!("{OPEN}{late}/{:013}/{}", self.submitted_ms, self.id)
     }
 
-    /// Returns the paths under which lists find it.
+    /// Returns the paths under which it is found by other things than its id.
     #[must_use]
-    pub fn listed(&self) -> [String; 2] {
+    pub fn listed(&self) -> Vec<String> {
+        let mut listed = Vec::from(self.places());
+        if !self.name.is_empty() {
+            let place = named(&self.name, Some(&self.tenant));
+            listed.push(format!("{place}{:016x}-{}", !self.submitted_ms, self.id));
+        }
+        listed
+    }
+
+    /// Returns its places in the lists of all runs and of its tenant's.
+    #[must_use]
+    pub fn places(&self) -> [String; 2] {
         let place = format!(
             "{}{:016x}-{}",
             group(&self.sweep),
@@ -244,6 +257,15 @@ impl RunRecord {
             }
         }
     }
+}
+
+/// Returns how the paths of runs of this name begin, of one tenant or of all. A name may be as long
+/// as it likes.
+#[must_use]
+pub fn named(name: &str, tenant: Option<&str>) -> String {
+    let name = Hash::of(name.as_bytes());
+    let tenant = tenant.map_or_else(String::new, |tenant| format!("{tenant}/"));
+    format!("{BY_NAME}{name}/{tenant}")
 }
 
 /// Returns the part of a list's path that names the sweep, or none.

@@ -23,6 +23,7 @@ use self::active::{Active, Actives};
 use super::folders::Folders;
 use super::lines::Lines;
 use super::live::Live;
+use super::options::Tend;
 use super::record::RunRecord;
 use super::table::Table;
 
@@ -46,6 +47,8 @@ pub struct Settings {
     pub name: String,
     /// Runs that it works on at once.
     pub runs_max: usize,
+    /// How the store is kept from dropping what runs need.
+    pub tend: Tend,
 }
 
 /// Works on runs.

@@ -156,6 +156,7 @@ impl Coordinator {
         let settings = runner::Settings {
             name: options.name.clone(),
             runs_max: options.runs_max,
+            tend: options.tend,
         };
         let runner = Arc::new(Runner::new(
             settings,

@@ -1,13 +1,14 @@
 //! The runs on the board: taken, found, listed, wished about. Any coordinator may do this for any
 //! run; only its holder says how a run stands while it is at work.
 
+mod look;
 mod upkeep;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use skillopt_core::{Hash, suggest};
+use skillopt_core::Hash;
 use skillopt_queue::board::{self, Expect};
 use skillopt_queue::ledger::Caps;
 use skillopt_queue::queue::{Which, Withdrawn};
@@ -16,11 +17,11 @@ use skillopt_queue::{Board, Fence, RunId};
 use super::bell::Bell;
 use super::error::Error;
 use super::parts::Parts;
-use super::record::{BY_TENANT, BY_TIME, OPEN, RunRecord, State, VERSION, group};
+use super::record::{OPEN, RunRecord, State, VERSION};
 use crate::sweep::runs::Wish;
 
-/// Runs that are looked at for the nearest id.
-const NEAR_AMONG: usize = 200;
+pub use look::{Filter, Page, tenants};
+
 /// Writers that may be faster than us before we say so.
 const CONFLICTS_MAX: usize = 20;
 
@@ -70,26 +71,6 @@ pub struct Stored {
     pub run: RunRecord,
     /// How often it was written.
     pub version: u64,
-}
-
-/// A page of runs.
-#[derive(Clone, Debug, Default)]
-pub struct Page {
-    /// The runs, the newest first.
-    pub runs: Vec<Stored>,
-    /// Where the next page begins; nothing on the last one.
-    pub next: Option<String>,
-}
-
-/// Which runs are listed.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only this tenant's.
-    pub tenant: Option<String>,
-    /// Only this sweep's; empty: those of none.
-    pub sweep: String,
-    /// Only those in this state.
-    pub state: Option<State>,
 }
 
 /// The runs on the board; clones share it.
@@ -222,100 +203,6 @@ impl Table {
         found.ok_or_else(|| Error::NotFound(format!("run `{id}` is not there any more")))
     }
 
-    /// Returns the run whose id begins with `prefix`, among those of `tenant` or of all.
-    ///
-    /// # Errors
-    /// None or several begin so; the words name the nearest.
-    pub async fn find(&self, tenant: Option<&str>, prefix: &str) -> Result<Stored, Error> {
-        let prefix = prefix.trim();
-        if prefix.is_empty() {
-            return Err(Error::Invalid(
-                "a run is named by its id; it is empty".to_owned(),
-            ));
-        }
-        let mine = |run: &RunRecord| tenant.is_none_or(|t| t == run.tenant);
-        if let Some(stored) = self.get(prefix).await?.filter(|s| mine(&s.run)) {
-            return Ok(stored);
-        }
-        let mut found = Vec::new();
-        let mut after = String::new();
-        // Others' runs may lie between.
-        while found.len() < 4 {
-            let begins = RunRecord::path(prefix);
-            let page = self.parts.board.list(&begins, &after, 100).await?;
-            let Some(last) = page.last() else { break };
-            after.clone_from(&last.path);
-            for record in &page {
-                let stored = decode_run(record)?;
-                found.extend(Some(stored).filter(|s| mine(&s.run)));
-            }
-        }
-        if found.len() > 1 {
-            let ids: Vec<String> = found.iter().take(3).map(|s| s.run.id.clone()).collect();
-            return Err(Error::Invalid(format!(
-                "`{prefix}` is the beginning of several runs: `{}`; type more of it",
-                ids.join("`, `")
-            )));
-        }
-        match found.pop() {
-            Some(stored) => Ok(stored),
-            None => Err(self.unknown(tenant, prefix).await),
-        }
-    }
-
-    async fn unknown(&self, tenant: Option<&str>, id: &str) -> Error {
-        let filter = Filter {
-            tenant: tenant.map(str::to_owned),
-            ..Filter::default()
-        };
-        let known = self.list(&filter, "", NEAR_AMONG).await.unwrap_or_default();
-        let ids = known.runs.iter().map(|s| s.run.id.as_str());
-        let near = suggest::nearest(id, ids)
-            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        Error::NotFound(format!("there is no run `{id}`{near}"))
-    }
-
-    /// Returns at most `max` runs, the newest first, from those after `after` on.
-    ///
-    /// # Errors
-    /// The board cannot be reached.
-    pub async fn list(&self, filter: &Filter, after: &str, max: usize) -> Result<Page, Error> {
-        let part = group(&filter.sweep);
-        let prefix = match &filter.tenant {
-            Some(tenant) => format!("{BY_TENANT}{tenant}/{part}"),
-            None => format!("{BY_TIME}{part}"),
-        };
-        let mut after = match after {
-            "" => String::new(),
-            id => {
-                let last = self.must(id).await?.run;
-                let [all, own] = last.listed();
-                if filter.tenant.is_some() { own } else { all }
-            }
-        };
-        let mut page = Page::default();
-        loop {
-            let wanted = max + 1 - page.runs.len();
-            let found = self.parts.board.list(&prefix, &after, wanted).await?;
-            let is_last = found.len() < wanted;
-            for entry in found {
-                after.clone_from(&entry.path);
-                let id = String::from_utf8_lossy(&entry.value).into_owned();
-                let stored = self.get(&id).await?;
-                let fits = |s: &Stored| filter.state.is_none_or(|state| state == s.run.state);
-                page.runs.extend(stored.filter(fits));
-            }
-            if page.runs.len() > max {
-                page.runs.truncate(max);
-                page.next = page.runs.last().map(|s| s.run.id.clone());
-                return Ok(page);
-            }
-            if is_last {
-                return Ok(page);
-            }
-        }
-    }
-
     /// Sets what is wanted of a run. If no coordinator works on it, the wish is granted at once.
     ///
     /// # Errors
@@ -434,25 +321,6 @@ impl Table {
     pub fn board(&self) -> &Arc<dyn Board> {
         &self.parts.board
     }
-}
-
-/// Returns at most `max` tenants that have runs, by name.
-///
-/// # Errors
-/// The board cannot be reached.
-pub async fn tenants(board: &dyn Board, max: usize) -> Result<Vec<String>, Error> {
-    let mut found = Vec::new();
-    let mut after = String::new();
-    while found.len() < max {
-        let page = board.list(BY_TENANT, &after, 1).await?;
-        let Some(first) = page.first() else { break };
-        let rest = first.path.strip_prefix(BY_TENANT).unwrap_or_default();
-        let name = rest.split('/').next().unwrap_or_default().to_owned();
-        // On to the first path of the next tenant.
-        after = format!("{BY_TENANT}{name}/\u{7f}");
-        found.push(name);
-    }
-    Ok(found)
 }
 
 /// Why a holder cannot change its run.

@@ -140,6 +140,7 @@ impl Teller {
             lanes: lanes(workers, now.as_ms()),
             runs: self.runs(),
             accounts: self.parts.rates.accounts().await?,
+            store_pressure: self.parts.store.pressure().await?,
             ..gathered
         })
     }
@@ -170,6 +171,14 @@ impl Teller {
         Ok(keys
             .filter(|key| key.to_string().starts_with(digits))
             .collect())
+    }
+
+    /// Returns the jobs whose keys begin with `digits` and that runs at work here wait for, and these
+    /// runs.
+    #[must_use]
+    pub fn wanted(&self, digits: &str) -> Vec<(Key, Vec<RunId>)> {
+        let is_meant = |key: &Key| key.to_string().starts_with(digits);
+        self.lines.scheduler().wanted(is_meant)
     }
 
     /// Returns what is known of the runs at work here.

@@ -32,6 +32,12 @@ pub struct Caller {
     pub sees_all: bool,
 }
 
+impl Caller {
+    fn sees(&self, sweep: &Sweep) -> bool {
+        self.sees_all || sweep.tenant == self.tenant
+    }
+}
+
 /// The sweeps of the cluster.
 pub struct Sweeps {
     pub(super) board: Arc<dyn Board>,
@@ -60,7 +66,7 @@ impl Sweeps {
         }
     }
 
-    /// Returns a sweep by its id, or by a beginning that only one has.
+    /// Returns a sweep by its id, by a beginning that only one has, or by the name of only one.
     ///
     /// # Errors
     /// There is none, or several.
@@ -70,32 +76,55 @@ impl Sweeps {
 
     pub(super) async fn resolve(&self, caller: &Caller, id: &str) -> Result<(Sweep, u64), Error> {
         let none = || Error::NotFound(id.chars().take(80).collect());
-        if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        if id.is_empty() {
             return Err(none());
         }
-        let sees = |sweep: &Sweep| caller.sees_all || sweep.tenant == caller.tenant;
-        if let Some((sweep, version)) = self.find(id).await? {
-            return if sees(&sweep) {
+        if id.bytes().all(|b| b.is_ascii_alphanumeric())
+            && let Some((sweep, version)) = self.find(id).await?
+        {
+            return if caller.sees(&sweep) {
                 Ok((sweep, version))
             } else {
                 Err(none())
             };
         }
-        let records = self.board.list(&Sweep::path(id), "", PAGE).await?;
-        let mut seen = Vec::new();
-        for record in &records {
-            let sweep: Sweep = serde_json::from_slice(&record.value)?;
-            if sees(&sweep) {
-                seen.push((sweep, record.version));
-            }
-        }
+        let is_meant = |sweep: &Sweep| sweep.name == id || sweep.id.starts_with(id);
+        let mut seen = self.visible(caller, is_meant).await?;
         match seen.len() {
             0 => Err(none()),
             1 => seen.pop().ok_or_else(none),
-            n => Err(Error::Invalid(format!(
-                "{n} sweeps begin with `{id}`; give more of the id"
-            ))),
+            n => {
+                let ids: Vec<&str> = seen.iter().take(3).map(|(s, _)| s.id.as_str()).collect();
+                Err(Error::Invalid(format!(
+                    "{n} sweeps are named `{id}`, or their ids begin so: `{}`; type the id",
+                    ids.join("`, `")
+                )))
+            }
         }
+    }
+
+    /// Returns the sweeps that a caller sees and that `is_meant`, with their versions.
+    async fn visible(
+        &self,
+        caller: &Caller,
+        is_meant: impl Fn(&Sweep) -> bool,
+    ) -> Result<Vec<(Sweep, u64)>, Error> {
+        let mut all = Vec::new();
+        let mut last = String::new();
+        while all.len() < LISTED_MAX {
+            let records = self.board.list(SWEEPS, &last, PAGE).await?;
+            let Some(record) = records.last() else {
+                break;
+            };
+            last.clone_from(&record.path);
+            for record in &records {
+                let sweep: Sweep = serde_json::from_slice(&record.value)?;
+                if caller.sees(&sweep) && is_meant(&sweep) {
+                    all.push((sweep, record.version));
+                }
+            }
+        }
+        Ok(all)
     }
 
     pub(super) async fn find(&self, id: &str) -> Result<Option<(Sweep, u64)>, Error> {
@@ -115,21 +144,8 @@ impl Sweeps {
         after: &str,
         max: usize,
     ) -> Result<Vec<Sweep>, Error> {
-        let mut all: Vec<Sweep> = Vec::new();
-        let mut last = String::new();
-        while all.len() < LISTED_MAX {
-            let records = self.board.list(SWEEPS, &last, PAGE).await?;
-            let Some(record) = records.last() else {
-                break;
-            };
-            last.clone_from(&record.path);
-            for record in &records {
-                let sweep: Sweep = serde_json::from_slice(&record.value)?;
-                if caller.sees_all || sweep.tenant == caller.tenant {
-                    all.push(sweep);
-                }
-            }
-        }
+        let all = self.visible(caller, |_| true).await?;
+        let mut all: Vec<Sweep> = all.into_iter().map(|(sweep, _)| sweep).collect();
         all.sort_by(|a, b| (b.submitted_ms, &b.id).cmp(&(a.submitted_ms, &a.id)));
         let start = match after {
             "" => 0,
@@ -141,11 +157,11 @@ impl Sweeps {
         Ok(all.into_iter().skip(start).take(max).collect())
     }
 
-    /// Says what is wanted of a sweep; new caps replace the old ones.
+    /// Says what is wanted of a sweep; new caps replace the old ones. Runs that go on without a cap
+    /// are begun anew with it by their coordinators.
     ///
     /// # Errors
-    /// It has ended, its cells run without a cap and cannot get one now, the price of a model is
-    /// unknown, or something cannot be reached.
+    /// It has ended, the price of a model is unknown, or something cannot be reached.
     pub async fn wish(
         &self,
         caller: &Caller,
@@ -155,7 +171,7 @@ impl Sweeps {
     ) -> Result<Sweep, Error> {
         if !caps.is_none() {
             let sweep = self.get(caller, id).await?;
-            self.check_cap(&sweep, caps).await?;
+            self.check_prices(&sweep.cells, caps).await?;
         }
         let sweep = self
             .change(caller, id, |sweep| {
@@ -193,22 +209,6 @@ impl Sweeps {
                 .await?;
         }
         Ok(sweep)
-    }
-
-    /// Refuses a cap that could not be kept.
-    async fn check_cap(&self, sweep: &Sweep, caps: Caps) -> Result<(), Error> {
-        self.check_prices(&sweep.cells, caps).await?;
-        // Whether calls are reserved first is fixed when a coordinator begins with a run.
-        let (cells, checks) = self.gather.standing(sweep).await?;
-        let mut runs = cells.iter().chain(&checks).flatten();
-        if sweep.caps.is_none() && runs.any(|now| now.state == "running") {
-            let id = &sweep.id;
-            return Err(Error::Precondition(format!(
-                "sweep `{id}` runs without a cap, and calls that are under way would not be held to a new \
-                 one; pause it first (`skillopt pause {id}`), then resume it with the cap"
-            )));
-        }
-        Ok(())
     }
 
     /// Changes a sweep; of two changes at once, one looks again.

@@ -80,14 +80,14 @@ impl Sweeps {
         let found = self.find(id).await?;
         let Some((mut sweep, version)) = found.filter(|(sweep, _)| sweep.ended_ms == 0) else {
             // A mark that was renewed meanwhile stays: the sweep is begun anew.
-            return match self
-                .board
-                .delete(&Sweep::mark(id), Expect::Version(mark))
-                .await
-            {
-                Ok(()) | Err(board::Error::Conflict { .. }) => Ok(()),
-                Err(error) => Err(error.into()),
-            };
+            let mark = Expect::Version(mark);
+            match self.board.delete(&Sweep::mark(id), mark).await {
+                Ok(()) | Err(board::Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            // Without a mark nobody would think of it at the end.
+            self.board.release(&path, holder).await?;
+            return Ok(());
         };
         let before = sweep.clone();
         let outcome = self.step(&mut sweep).await;

@@ -102,6 +102,9 @@ impl Rpc {
             ended_ms: sweep.ended_ms,
             cells: Vec::new(),
             results_json: String::new(),
+            cells_total: count(sweep, |_| true),
+            cells_over: count(sweep, |cell| cell.over),
+            cells_lost: count(sweep, |cell| cell.over && cell.best.is_none()),
         })
     }
 
@@ -298,6 +301,11 @@ impl Watch {
         }
         Ok(Some(shown))
     }
+}
+
+fn count(sweep: &Sweep, is_meant: impl Fn(&Cell) -> bool) -> u32 {
+    let n = sweep.cells.iter().filter(|cell| is_meant(cell)).count();
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 fn new_sweep(asked: v1::SubmitSweepRequest) -> Result<NewSweep, Error> {

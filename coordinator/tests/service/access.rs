@@ -302,3 +302,180 @@ async fn what_concerns_all_tenants_is_not_for_one() {
     }
     server.drain().await;
 }
+
+/// Submits a run of a tenant's, and returns its id.
+async fn submit(
+    client: &mut Client,
+    shared: &Shared,
+    world: &World,
+    who: &str,
+    key: &str,
+) -> String {
+    use skillopt_queue::Store as _;
+    let packed = pack(&world.config(json!({})), &What::Train).unwrap();
+    shared.store.put_blobs(packed.blobs.clone()).await.unwrap();
+    let asked = with(who, submission(&packed, &What::Train, key));
+    let made = client.runs.submit_run(asked).await.unwrap();
+    made.into_inner().run.unwrap().id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_show_a_tenant_its_own_however_many_others_have() {
+    let (world, shared) = (World::new(), Shared::new());
+    let options = Options {
+        runs_max: 0,
+        admin: Some(admin_token("root")),
+        ..Options::local("one", world.path("scratch"))
+    };
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let a = token(&mut client, "root", "admin", "a", 0).await;
+    let b = token(&mut client, "root", "admin", "b", 0).await;
+    let mut own = Vec::new();
+    for key in ["1", "2", "3"] {
+        own.push(submit(&mut client, &shared, &world, &a, key).await);
+        for n in 0..4 {
+            submit(&mut client, &shared, &world, &b, &format!("{key}/{n}")).await;
+        }
+    }
+    own.sort_unstable();
+
+    // Runs, page by page, also those of one state.
+    for state in ["", "queued"] {
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let asked = v1::ListRunsRequest {
+                after: after.clone(),
+                page_size: 2,
+                state: state.to_owned(),
+                ..Default::default()
+            };
+            let page = client.runs.list_runs(with(&a, asked)).await.unwrap();
+            let page = page.into_inner();
+            seen.extend(page.runs.into_iter().map(|run| run.id));
+            if page.next.is_empty() {
+                break;
+            }
+            after = page.next;
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, own, "{state}");
+    }
+    let none = v1::ListRunsRequest {
+        state: "failed".to_owned(),
+        ..Default::default()
+    };
+    let none = client.runs.list_runs(with(&a, none)).await.unwrap();
+    assert!(none.into_inner().runs.is_empty());
+
+    // Use by run and by tenant, and the glance.
+    let usage = async |client: &mut Client, by: &str, id: &str| {
+        let (by, id) = (by.to_owned(), id.to_owned());
+        let asked = with(&a, v1::UsageRequest { by, id });
+        let rows = client.cluster.usage(asked).await?.into_inner().rows;
+        let mut ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
+        ids.sort_unstable();
+        Ok::<_, tonic::Status>(ids)
+    };
+    assert_eq!(usage(&mut client, "run", "").await.unwrap(), own);
+    assert_eq!(usage(&mut client, "", &own[0]).await.unwrap(), own[..1]);
+    assert_eq!(usage(&mut client, "tenant", "").await.unwrap(), ["a"]);
+    let denied = usage(&mut client, "tenant", "b").await.unwrap_err();
+    assert_eq!(denied.code(), Code::PermissionDenied);
+    assert!(usage(&mut client, "sweep", "").await.unwrap().is_empty());
+    let seen = client.cluster.overview(with(&a, v1::OverviewRequest {}));
+    let seen = seen.await.unwrap().into_inner().overview_json;
+    let shown = |id: &String| seen.contains(id.as_str());
+    assert!(own.iter().all(shown), "{seen}");
+    assert_eq!(seen.matches("\"a run\"").count(), own.len(), "{seen}");
+
+    // All runs have the same name: a name that several have says nothing.
+    let named = v1::GetRunRequest {
+        id: "a run".to_owned(),
+    };
+    let several = client.runs.get_run(with(&a, named)).await.unwrap_err();
+    assert_eq!(several.code(), Code::InvalidArgument, "{several:?}");
+    assert!(own.iter().any(|id| several.message().contains(id)));
+
+    // Tokens.
+    let tokens = async |client: &mut Client, who: &str| {
+        let listed = client
+            .cluster
+            .list_tokens(with(who, v1::ListTokensRequest {}));
+        let listed = listed.await.unwrap().into_inner().tokens;
+        listed
+            .into_iter()
+            .map(|token| token.tenant)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(tokens(&mut client, &a).await, ["a"]);
+    assert_eq!(tokens(&mut client, "root").await.len(), 2);
+
+    // A tenant's admin does not set its caps.
+    let caps = |tenant: &str| v1::SetCapsRequest {
+        tenant: tenant.to_owned(),
+        cap_requests: Some(5),
+        ..Default::default()
+    };
+    let refused = client.cluster.set_caps(with(&a, caps("a"))).await;
+    assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
+    let set = client.cluster.set_caps(with("root", caps("a"))).await;
+    let row = set.unwrap().into_inner().tenant.unwrap();
+    assert_eq!((row.id.as_str(), row.cap_requests), ("a", Some(5)));
+    for wrong in ["", "a/b"] {
+        let set = client.cluster.set_caps(with("root", caps(wrong))).await;
+        assert_eq!(set.unwrap_err().code(), Code::InvalidArgument);
+    }
+    server.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_may_ask_why_its_own_job_waits() {
+    let (world, shared) = (World::new(), Shared::new());
+    let options = Options {
+        admin: Some(admin_token("root")),
+        ..Options::local("one", world.path("scratch"))
+    };
+    let (server, address) = coordinator(shared.parts(), options).await;
+    let mut client = Client::of(address).await;
+    let a = token(&mut client, "root", "submitter", "a", 0).await;
+    let b = token(&mut client, "root", "viewer", "b", 0).await;
+    submit(&mut client, &shared, &world, &a, "key").await;
+    // Nobody works, so that its jobs wait in the queue.
+    let Some(key) = tokio::time::timeout(PATIENCE, async {
+        loop {
+            let letters = shared.queue.stats().await.unwrap();
+            if letters.queued > 0 {
+                let lane = skillopt_core::capability::rollouts(
+                    "simulated",
+                    "searchqa",
+                    skillopt_benchmarks::registry::find("searchqa")
+                        .unwrap()
+                        .version(),
+                );
+                let want = skillopt_queue::Want {
+                    worker: "test".into(),
+                    lanes: vec![skillopt_queue::Lane::new(&lane)],
+                    max: 1,
+                    ttl: std::time::Duration::from_secs(60),
+                };
+                let token = tokio_util::sync::CancellationToken::new();
+                let leased = shared.queue.lease(want, &token).await.unwrap();
+                return leased.first().map(|leased| leased.ticket.key.to_string());
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap() else {
+        panic!("no job");
+    };
+    for id in [&*key, &key[..12]] {
+        for (who, sees) in [(&*a, true), (&*b, false), ("root", true)] {
+            let asked = with(who, v1::WhyRequest { id: id.to_owned() });
+            let why = client.cluster.why(asked).await;
+            assert_eq!(why.is_ok(), sees, "{who}: {why:?}");
+        }
+    }
+    server.drain().await;
+}

@@ -8,3 +8,4 @@ mod runs;
 mod streams;
 mod support;
 mod takeover;
+mod upkeep;

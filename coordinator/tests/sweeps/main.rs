@@ -277,6 +277,17 @@ async fn only_the_holder_of_the_lease_brings_a_sweep_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_that_has_ended_is_nobodys() {
+    let hall = Hall::new();
+    let (sweep, _) = hall.submit("over", FOUR).await;
+    hall.finish(&sweep.id).await;
+    // The mark goes with the next look, which takes the right to do that.
+    hall.look(&sweep.id).await;
+    let holder = hall.board.holder(&Sweep::path(&sweep.id)).await.unwrap();
+    assert_eq!(holder, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_is_refused_at_once() {
     let hall = Hall::new();
     let new = hall.new_sweep("bad", FOUR).await;

@@ -77,6 +77,15 @@ impl<W: Clone> Machine<W> {
         self.out.values().filter_map(out).collect()
     }
 
+    /// Returns the jobs that `is_meant`, with the runs that want each.
+    pub fn wanted(&self, is_meant: impl Fn(&Key) -> bool) -> Vec<(Key, Vec<RunId>)> {
+        let name = |line: LineId| Some(self.runs.get(line.run)?.name.clone());
+        let meant = self.jobs.iter().filter(|(key, _)| is_meant(key));
+        meant
+            .map(|(key, entry)| (*key, entry.lines().into_iter().filter_map(name).collect()))
+            .collect()
+    }
+
     /// Returns how many jobs wait here.
     #[must_use]
     pub const fn waiting(&self) -> usize {

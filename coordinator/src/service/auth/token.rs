@@ -19,6 +19,8 @@ const TOKENS: &str = "token/";
 const CLOSED: &str = "auth/closed";
 /// A token's text begins with this, so that scanners for leaked credentials find it.
 const PREFIX: &str = "skillopt_";
+/// Tokens that are read together.
+const PAGE: usize = 200;
 /// Bytes of a token's name, and of its secret.
 const ID_BYTES: usize = 6;
 const SECRET_BYTES: usize = 32;
@@ -103,6 +105,34 @@ pub async fn revoke(board: &dyn Board, id: &str, tenant: Option<&str>) -> Result
     close(board).await?;
     board.delete(&path, Expect::Any).await?;
     Ok(())
+}
+
+/// Returns at most `max` tokens with their ids, the newest first. `tenant` limits whose.
+///
+/// # Errors
+/// The board cannot be reached.
+pub async fn list(
+    board: &dyn Board,
+    tenant: Option<&str>,
+    max: usize,
+) -> Result<Vec<(String, TokenRecord)>, Error> {
+    let mut found = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = board.list(TOKENS, &after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.path);
+        for record in &page {
+            let token: TokenRecord = decode(record)?;
+            if tenant.is_none_or(|tenant| tenant == token.tenant) {
+                let id = record.path.strip_prefix(TOKENS).unwrap_or_default();
+                found.push((id.to_owned(), token));
+            }
+        }
+    }
+    found.sort_by(|(a, x), (b, y)| (y.created_ms, b).cmp(&(x.created_ms, a)));
+    found.truncate(max);
+    Ok(found)
 }
 
 /// Marks that there was a token, for ever.

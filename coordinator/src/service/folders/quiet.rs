@@ -21,6 +21,10 @@ impl Store for Quiet {
         self.0.blobs(hashes).await
     }
 
+    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, store::Error> {
+        self.0.missing(hashes).await
+    }
+
     async fn put_result(&self, _: Key, _: Bytes) -> Result<bool, store::Error> {
         Ok(false)
     }

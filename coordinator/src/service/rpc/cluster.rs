@@ -6,6 +6,7 @@ use skillopt_proto::v1::cluster_server::Cluster;
 use skillopt_proto::v1::{self};
 use skillopt_queue::board::Expect;
 use skillopt_queue::fleet::{KEPT_FOR, WorkerRecord};
+use skillopt_queue::ledger::Caps;
 use tonic::{Request, Response, Status};
 
 use super::super::auth::{self, Caller, Role};
@@ -14,9 +15,13 @@ use super::super::purse;
 use super::super::table::{Filter, tenants};
 use super::{Desk, glance, message, usage, why};
 use crate::read_model::WorkerRow;
+use crate::sweep;
+use crate::sweep::record::Sweep;
 
 /// Runs, sweeps or tenants whose use is listed.
 const ROWS_MAX: usize = 200;
+/// Tokens that are listed.
+const TOKENS_MAX: usize = 1_000;
 
 #[tonic::async_trait]
 impl Cluster for Desk {
@@ -73,16 +78,18 @@ impl Cluster for Desk {
     ) -> Result<Response<v1::UsageResponse>, Status> {
         let caller = self.gate.admit(&request, Role::Viewer).await?;
         let asked = request.into_inner();
-        let named = match asked.by.as_str() {
-            "run" => self.runs(&caller, &asked.id).await?,
-            "sweep" => self.sweeps(&caller, &asked.id).await?,
-            "tenant" => self.tenants(&caller, &asked.id).await?,
+        let (by, named) = match asked.by.as_str() {
+            "" => self.whatever(&caller, &asked.id).await?,
+            "run" => ("run", self.runs(&caller, &asked.id).await?),
+            "sweep" => ("sweep", self.sweeps(&caller, &asked.id).await?),
+            "tenant" => ("tenant", self.tenants(&caller, &asked.id).await?),
             by => {
                 let part = usage::part(by)?;
                 let purses = self.anyone(&caller, &asked.id).await?;
                 let tallies = self.parts.ledger.tallies(&purses).await;
                 let rows = usage::by_part(&tallies.map_err(Error::from)?, part);
-                return Ok(Response::new(v1::UsageResponse { rows }));
+                let by = by.to_owned();
+                return Ok(Response::new(v1::UsageResponse { rows, by }));
             }
         };
         let purses: Vec<String> = named.iter().map(|(purse, ..)| purse.clone()).collect();
@@ -98,7 +105,44 @@ impl Cluster for Desk {
         let rows = rows
             .map(|((_, id, name), (balance, tally))| usage::of_purse(id, name, balance, &tally))
             .collect();
-        Ok(Response::new(v1::UsageResponse { rows }))
+        let by = by.to_owned();
+        Ok(Response::new(v1::UsageResponse { rows, by }))
+    }
+
+    async fn set_caps(
+        &self,
+        request: Request<v1::SetCapsRequest>,
+    ) -> Result<Response<v1::SetCapsResponse>, Status> {
+        let caller = self.gate.admit(&request, Role::Admin).await?;
+        // A tenant does not raise its own caps.
+        caller.must_be_global()?;
+        let asked = request.into_inner();
+        check_tenant(&asked.tenant)?;
+        if asked.tenant.is_empty() {
+            return Err(Error::Invalid("caps are those of a tenant; name one".to_owned()).into());
+        }
+        let purse = [purse::tenant(&asked.tenant)];
+        let ledger = &self.parts.ledger;
+        let old = ledger.balances(&purse).await.map_err(Error::from)?;
+        let old = old.first().map(|balance| balance.caps);
+        let old = old.filter(|_| !asked.lift).unwrap_or_default();
+        let caps = Caps {
+            requests: asked.cap_requests.or(old.requests),
+            tokens: asked.cap_tokens.or(old.tokens),
+            micro_usd: asked.cap_micro_usd.or(old.micro_usd),
+        };
+        for purse in &purse {
+            ledger.set_caps(purse, caps).await.map_err(Error::from)?;
+        }
+        // Runs of the tenant that are at work begin to ask first at once.
+        self.table.bell().ring();
+        let now = ledger.balances(&purse).await.map_err(Error::from)?;
+        let now = now.first().copied().unwrap_or_default();
+        let tallies = ledger.tallies(&purse).await.map_err(Error::from)?;
+        let tally = tallies.into_iter().next().unwrap_or_default();
+        let row = usage::of_purse(asked.tenant.clone(), asked.tenant, &now, &tally);
+        let tenant = Some(row);
+        Ok(Response::new(v1::SetCapsResponse { tenant }))
     }
 
     async fn why(
@@ -152,6 +196,25 @@ impl Cluster for Desk {
         auth::revoke(self.parts.board.as_ref(), &id, caller.limit()).await?;
         Ok(Response::new(v1::RevokeTokenResponse {}))
     }
+
+    async fn list_tokens(
+        &self,
+        request: Request<v1::ListTokensRequest>,
+    ) -> Result<Response<v1::ListTokensResponse>, Status> {
+        let caller = self.gate.admit(&request, Role::Admin).await?;
+        let found = auth::list(self.parts.board.as_ref(), caller.limit(), TOKENS_MAX).await?;
+        let tokens = found.into_iter().map(|(id, token)| v1::Token {
+            id,
+            name: token.name,
+            role: token.role.word().to_owned(),
+            tenant: token.tenant,
+            created_ms: token.created_ms,
+            ends_ms: token.ends_ms,
+        });
+        Ok(Response::new(v1::ListTokensResponse {
+            tokens: tokens.collect(),
+        }))
+    }
 }
 
 /// A purse with the id and the name that people see.
@@ -199,11 +262,7 @@ impl Desk {
                 Ok(stored) => return Ok(vec![named(&stored.run)]),
                 // The runs of a sweep.
                 Err(error @ Error::NotFound(_)) => {
-                    let found = why::sweeps(self, caller, id, 2).await?;
-                    let [one] = found.as_slice() else {
-                        return Err(error);
-                    };
-                    sweep.clone_from(&one.id);
+                    sweep = self.sweep(caller, id).await?.ok_or(error)?.id;
                 }
                 Err(error) => return Err(error),
             }
@@ -218,15 +277,44 @@ impl Desk {
     }
 
     async fn sweeps(&self, caller: &Caller, id: &str) -> Result<Vec<Named>, Error> {
-        let found = why::sweeps(self, caller, id, ROWS_MAX).await?;
+        let found = match id {
+            "" => self.sweeps.list(&caller.into(), "", ROWS_MAX).await?,
+            id => vec![self.sweeps.get(&caller.into(), id).await?],
+        };
         let named = found
             .into_iter()
             .map(|sweep| (purse::sweep(&sweep.id), sweep.id, sweep.name));
-        let named: Vec<Named> = named.collect();
-        if named.is_empty() && !id.is_empty() {
-            return Err(Error::NotFound(format!("there is no sweep `{id}`")));
+        Ok(named.collect())
+    }
+
+    /// Returns the run or the sweep that is meant; without an id all runs of no sweep.
+    async fn whatever(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(&'static str, Vec<Named>), Error> {
+        if id.is_empty() {
+            return Ok(("run", self.runs(caller, id).await?));
         }
-        Ok(named)
+        let unknown = match self.table.find(caller.limit(), id).await {
+            Ok(_) => return Ok(("run", self.runs(caller, id).await?)),
+            Err(error @ Error::NotFound(_)) => error,
+            Err(error) => return Err(error),
+        };
+        let sweep = self.sweep(caller, id).await?.ok_or(unknown)?;
+        Ok((
+            "sweep",
+            vec![(purse::sweep(&sweep.id), sweep.id, sweep.name)],
+        ))
+    }
+
+    /// Returns the sweep that is meant, if there is one.
+    pub(super) async fn sweep(&self, caller: &Caller, id: &str) -> Result<Option<Sweep>, Error> {
+        match self.sweeps.get(&caller.into(), id).await {
+            Ok(sweep) => Ok(Some(sweep)),
+            Err(sweep::error::Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the purses of whatever an id names; without one those of all tenants.
@@ -273,14 +361,20 @@ impl Desk {
     }
 }
 
-/// Returns the tenant of a new token: a tenant's admin makes tokens of its own tenant alone.
-fn tenant(caller: &Caller, asked: &str) -> Result<String, Error> {
+/// Refuses what is no name of a tenant.
+fn check_tenant(name: &str) -> Result<(), Error> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if asked.len() > 64 || !asked.chars().all(is_plain) {
+    if name.len() > 64 || !name.chars().all(is_plain) {
         return Err(Error::Invalid(format!(
-            "`{asked}` is no name of a tenant; use up to 64 letters, digits, `-`, `_` and `.`"
+            "`{name}` is no name of a tenant; use up to 64 letters, digits, `-`, `_` and `.`"
         )));
     }
+    Ok(())
+}
+
+/// Returns the tenant of a new token: a tenant's admin makes tokens of its own tenant alone.
+fn tenant(caller: &Caller, asked: &str) -> Result<String, Error> {
+    check_tenant(asked)?;
     match caller.limit() {
         None => Ok(asked.to_owned()),
         Some(own) if asked.is_empty() || asked == own => Ok(own.to_owned()),

@@ -15,6 +15,8 @@ use crate::sweep::record::{OPEN, SWEEPS, Sweep};
 
 /// Runs and sweeps that are shown.
 const SHOWN_MAX: usize = 100;
+/// Runs, the newest first, among which those are looked for that have not ended.
+const LOOKED_AT_MAX: usize = 500;
 
 pub(super) async fn overview(desk: &Desk, caller: &Caller) -> Result<Overview, Error> {
     let now_ms = desk.now().await?;
@@ -64,19 +66,19 @@ async fn reserved(desk: &Desk, caller: &Caller) -> Result<Amount, Error> {
     Ok(balances.first().map(|b| b.reserved).unwrap_or_default())
 }
 
+/// Returns the runs that have not ended: those at work, those that wait for a person, those that
+/// wait for a coordinator.
 async fn runs(desk: &Desk, caller: &Caller) -> Result<Vec<RunLine>, Error> {
+    let filter = Filter {
+        tenant: caller.limit().map(str::to_owned),
+        ..Filter::default()
+    };
     let mut lines = Vec::new();
+    let page = desk.table.list(&filter, "", LOOKED_AT_MAX).await?;
     for state in [State::Running, State::Paused, State::Queued] {
-        let filter = Filter {
-            tenant: caller.limit().map(str::to_owned),
-            sweep: String::new(),
-            state: Some(state),
-        };
         let left = SHOWN_MAX.saturating_sub(lines.len());
-        if left == 0 {
-            break;
-        }
-        for stored in desk.table.list(&filter, "", left).await?.runs {
+        let of_state = page.runs.iter().filter(|stored| stored.run.state == state);
+        for stored in of_state.take(left) {
             let view = desk.rows.of(&stored.run).await?.run;
             let lift = view.best.zip(view.baseline).map(|(best, base)| best - base);
             lines.push(RunLine {
@@ -92,34 +94,49 @@ async fn runs(desk: &Desk, caller: &Caller) -> Result<Vec<RunLine>, Error> {
     Ok(lines)
 }
 
+/// Returns the sweeps that have not ended.
 async fn sweeps(desk: &Desk, caller: &Caller) -> Result<Vec<SweepLine>, Error> {
     let mut lines = Vec::new();
-    for mark in desk.parts.board.list(OPEN, "", SHOWN_MAX).await? {
-        let id = mark.path.strip_prefix(OPEN).unwrap_or_default();
-        let Some(record) = desk.parts.board.get(&format!("{SWEEPS}{id}")).await? else {
-            continue;
+    let mut after = String::new();
+    // Others' sweeps may lie between.
+    loop {
+        let marks = desk.parts.board.list(OPEN, &after, SHOWN_MAX).await?;
+        let Some(last) = marks.last() else {
+            return Ok(lines);
         };
-        let sweep: Sweep = decode(&record)?;
-        if caller.limit().is_some_and(|tenant| tenant != sweep.tenant) {
-            continue;
-        }
-        let (mut done, mut in_trouble) = (0, 0);
-        for run in sweep.cells.iter().filter_map(|cell| cell.run.as_deref()) {
-            let Some(stored) = desk.table.get(run).await? else {
+        after.clone_from(&last.path);
+        for mark in &marks {
+            let id = mark.path.strip_prefix(OPEN).unwrap_or_default();
+            let Some(record) = desk.parts.board.get(&format!("{SWEEPS}{id}")).await? else {
                 continue;
             };
-            done += u64::from(stored.run.state.is_over());
-            let troubled = matches!(stored.run.state, State::Paused | State::Failed);
-            in_trouble += u64::from(troubled);
+            let sweep: Sweep = decode(&record)?;
+            if caller.limit().is_none_or(|tenant| tenant == sweep.tenant) {
+                lines.push(line(desk, &sweep).await?);
+            }
+            if lines.len() == SHOWN_MAX {
+                return Ok(lines);
+            }
         }
-        lines.push(SweepLine {
-            sweep: sweep.id.clone(),
-            name: sweep.name.clone(),
-            state: "running".to_owned(),
-            cells_done: done,
-            cells_total: sweep.cells.len() as u64,
-            cells_in_trouble: in_trouble,
-        });
     }
-    Ok(lines)
+}
+
+async fn line(desk: &Desk, sweep: &Sweep) -> Result<SweepLine, Error> {
+    let (mut done, mut in_trouble) = (0, 0);
+    for run in sweep.cells.iter().filter_map(|cell| cell.run.as_deref()) {
+        let Some(stored) = desk.table.get(run).await? else {
+            continue;
+        };
+        done += u64::from(stored.run.state.is_over());
+        let troubled = matches!(stored.run.state, State::Paused | State::Failed);
+        in_trouble += u64::from(troubled);
+    }
+    Ok(SweepLine {
+        sweep: sweep.id.clone(),
+        name: sweep.name.clone(),
+        state: "running".to_owned(),
+        cells_done: done,
+        cells_total: sweep.cells.len() as u64,
+        cells_in_trouble: in_trouble,
+    })
 }

@@ -1,5 +1,7 @@
 //! Why something is not moving.
 
+use std::collections::BTreeSet;
+
 use skillopt_core::Hash;
 use skillopt_core::job::Key;
 use skillopt_proto::v1;
@@ -9,11 +11,11 @@ use super::super::auth::Caller;
 use super::super::error::Error;
 use super::super::record::{RunRecord, State};
 use super::super::runner::LEASE;
-use super::super::table::{Filter, decode};
+use super::super::table::Filter;
 use super::super::teller::{self, RunJobs};
 use super::Desk;
 use crate::read_model::{WaitReason, plural};
-use crate::sweep::record::{SWEEPS, Sweep};
+use crate::sweep::record::Sweep;
 use crate::waits::Code;
 
 /// Runs of a sweep that are looked at.
@@ -32,61 +34,66 @@ pub(super) async fn answer(
         return cluster(desk, caller).await;
     }
     if let Ok(hash) = id.parse::<Hash>() {
+        let key = Key(hash);
         // Whose it is cannot be told from its key: tenants with equal inputs share it.
-        caller.must_be_global()?;
-        return job(desk, Key(hash)).await;
+        if !caller.is_global && mine(desk, caller, id).await?.is_empty() {
+            return Err(not_asked_for(caller, id));
+        }
+        return job(desk, key).await;
     }
     let unknown = match desk.table.find(caller.limit(), id).await {
         Ok(stored) => return run(desk, &stored.run).await,
         Err(error @ Error::NotFound(_)) => error,
         Err(error) => return Err(error),
     };
-    let mut found = sweeps(desk, caller, id, 2).await?;
-    match (found.pop(), found.pop()) {
-        (Some(one), None) => sweep(desk, &one).await,
-        (Some(a), Some(b)) => Err(Error::Invalid(format!(
-            "`{id}` is the beginning of several sweeps: `{}`, `{}`; type more of it",
-            b.id, a.id
-        ))),
-        _ => match beginning(desk, caller, id).await? {
+    match desk.sweep(caller, id).await? {
+        Some(one) => sweep(desk, &one).await,
+        None => match beginning(desk, caller, id).await? {
             Some(key) => job(desk, key).await,
             None => Err(unknown),
         },
     }
 }
 
-/// Returns sweeps whose id begins with `prefix`.
-pub(super) async fn sweeps(
-    desk: &Desk,
-    caller: &Caller,
-    prefix: &str,
-    max: usize,
-) -> Result<Vec<Sweep>, Error> {
-    let begins = format!("{SWEEPS}{prefix}");
-    let found = desk.parts.board.list(&begins, "", RUNS_MAX).await?;
-    let mut seen = Vec::new();
-    for record in &found {
-        let sweep: Sweep = decode(record)?;
-        if caller.limit().is_none_or(|tenant| tenant == sweep.tenant) && seen.len() < max {
-            seen.push(sweep);
-        }
-    }
-    Ok(seen)
-}
-
-/// Returns the job whose key begins with `id`, for callers that see the jobs of all tenants.
+/// Returns the job whose key begins with `id`.
 async fn beginning(desk: &Desk, caller: &Caller, id: &str) -> Result<Option<Key>, Error> {
     let is_key = id.len() >= BEGINNING_MIN && id.bytes().all(|b| b.is_ascii_hexdigit());
-    if !is_key || caller.limit().is_some() {
+    if !is_key {
         return Ok(None);
     }
-    let mut keys = desk.teller.beginning(&id.to_ascii_lowercase()).await?;
+    let mut keys = if caller.is_global {
+        desk.teller.beginning(&id.to_ascii_lowercase()).await?
+    } else {
+        mine(desk, caller, id).await?
+    };
     match (keys.pop_first(), keys.pop_first()) {
         (Some(a), Some(b)) => Err(Error::Invalid(format!(
             "`{id}` is the beginning of several jobs: `{a}`, `{b}`; type more of it"
         ))),
         (first, _) => Ok(first),
     }
+}
+
+/// Returns the jobs whose keys begin with `id` and that runs of the caller wait for here.
+async fn mine(desk: &Desk, caller: &Caller, id: &str) -> Result<BTreeSet<Key>, Error> {
+    let mut keys = BTreeSet::new();
+    for (key, runs) in desk.teller.wanted(&id.to_ascii_lowercase()) {
+        for run in runs {
+            if is_mine(desk, caller, run.as_str()).await? {
+                keys.insert(key);
+                break;
+            }
+        }
+    }
+    Ok(keys)
+}
+
+fn not_asked_for(caller: &Caller, id: &str) -> Error {
+    Error::NotFound(format!(
+        "no run of tenant `{}` at this coordinator waits for job `{id}`; ask `skillopt why RUN`, or \
+         with a token of the whole cluster",
+        caller.tenant
+    ))
 }
 
 async fn is_mine(desk: &Desk, caller: &Caller, run: &str) -> Result<bool, Error> {

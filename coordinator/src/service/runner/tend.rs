@@ -2,7 +2,6 @@
 //! a log names the answers it was made from only indirectly.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use skillopt_queue::board::{self, Expect};
 use tokio::time::{Instant, interval_at};
@@ -12,17 +11,14 @@ use super::super::record::RunRecord;
 use super::super::table::decode_run;
 use super::Runner;
 
-/// How often runs are looked for.
-const LOOK_EVERY: Duration = Duration::from_secs(600);
-/// How often what a run needs is read, by whichever coordinator comes first.
-const TEND_EVERY: Duration = Duration::from_secs(24 * 3_600);
 /// Records of one page.
 const PAGE: usize = 100;
 
 impl Runner {
     /// Reads now and then all that runs need which are not over.
     pub(super) async fn tend(self: Arc<Self>, end: CancellationToken) {
-        let mut ticks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+        let every = self.settings.tend.look_every;
+        let mut ticks = interval_at(Instant::now() + every, every);
         while end.run_until_cancelled(ticks.tick()).await.is_some() {
             // It is tried again.
             drop(end.run_until_cancelled(self.tend_all()).await);
@@ -51,11 +47,11 @@ impl Runner {
 
     async fn tend_one(&self, run: &RunRecord) {
         let (board, path) = (self.table.board(), format!("tended/{}", run.id));
-        let every = Some(TEND_EVERY);
-        let ours = board.put(&path, Vec::new().into(), Expect::Absent, every);
+        let every = self.settings.tend.touch_every;
+        let ours = board.put(&path, Vec::new().into(), Expect::Absent, Some(every));
         if ours.await.is_ok() && self.folders.touch(run).await.is_err() {
             // What is lost is told when the run goes on; what cannot be reached is tried again.
-            let soon = Some(TEND_EVERY / 24);
+            let soon = Some(every / 24);
             drop(board.put(&path, Vec::new().into(), Expect::Any, soon).await);
         }
     }

@@ -165,6 +165,10 @@ impl Runner {
         loop {
             match self.folders.unpack(run).await {
                 Ok(unpacked) => return Ok(unpacked),
+                // Nothing mends that by itself.
+                Err(UnpackError::Store(error @ store::Error::Corrupt { .. })) => {
+                    return Err(Halt::infrastructure(error));
+                }
                 Err(UnpackError::Store(error)) => {
                     let wait = tokio::time::sleep(AGAIN);
                     let drain = &active.shutdown.drain;
