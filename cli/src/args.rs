@@ -12,9 +12,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config_args::ConfigArgs;
 
 pub(crate) use cluster::{
-    By, CancelArgs, CapArgs, DrainArgs, ExportArgs, HowArgs, PauseArgs, ResumeArgs, RetryArgs,
-    Role, SubmitArgs, SubmitCommand, SubmitEvalArgs, SubmitTrainArgs, SweepArgs, TokenCommand,
-    TokenCreateArgs, TokenRevokeArgs, UsageArgs, WhyArgs, WorkersArgs, WorkersCommand,
+    By, CancelArgs, CapArgs, CapsArgs, DrainArgs, ExportArgs, HowArgs, PauseArgs, ResumeArgs,
+    RetryArgs, Role, SubmitArgs, SubmitCommand, SubmitEvalArgs, SubmitTrainArgs, SweepArgs,
+    TokenCommand, TokenCreateArgs, TokenListArgs, TokenRevokeArgs, UsageArgs, WhyArgs, WorkersArgs,
+    WorkersCommand,
 };
 pub(crate) use remote::RemoteArgs;
 pub(crate) use services::{
@@ -120,9 +121,11 @@ pub(crate) enum Command {
     Workers(WorkersArgs),
     /// Show what runs, sweeps or tenants of a cluster have used
     Usage(UsageArgs),
+    /// Show or set what all runs of a tenant together may use
+    Caps(CapsArgs),
     /// Say why something in a cluster is not moving
     Why(WhyArgs),
-    /// Make or take back tokens of a cluster
+    /// Make, list or take back tokens of a cluster
     #[command(subcommand)]
     Token(TokenCommand),
     #[command(hide = true)]
@@ -207,7 +210,7 @@ pub(crate) struct RunsArgs {
     after_help = "Examples:\n  skillopt show outputs/first\n  skillopt show outputs/first --step 3\n  skillopt show outputs/first --json\n  skillopt show 3f9c1a --coordinator http://127.0.0.1:7420"
 )]
 pub(crate) struct ShowArgs {
-    /// Show the run in this folder, or with a coordinator the run with this id
+    /// Show the run in this folder, or with a coordinator the run with this id or name
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// Show one step with its edits as a diff

@@ -33,6 +33,7 @@ fn help() {
         ("help/submit-nothing", "submit"),
         ("help/submit-train", "submit train -h"),
         ("help/submit-eval", "submit eval -h"),
+        ("help/submit-sweep", "submit sweep -h"),
         ("help/cancel", "cancel -h"),
         ("help/pause", "pause -h"),
         ("help/resume", "resume -h"),
@@ -40,9 +41,11 @@ fn help() {
         ("help/workers", "workers -h"),
         ("help/workers-drain", "workers drain -h"),
         ("help/usage", "usage -h"),
+        ("help/caps", "caps -h"),
         ("help/why", "why -h"),
         ("help/token", "token -h"),
         ("help/token-create", "token create -h"),
+        ("help/token-list", "token list -h"),
         ("help/token-revoke", "token revoke -h"),
     ] {
         place.golden(name, args);

@@ -122,6 +122,8 @@ impl Cluster for StandIn {
         list_workers: ListWorkersRequest -> ListWorkersResponse,
         drain_worker: DrainWorkerRequest -> DrainWorkerResponse,
         usage: UsageRequest -> UsageResponse,
+        set_caps: SetCapsRequest -> SetCapsResponse,
+        list_tokens: ListTokensRequest -> ListTokensResponse,
         create_token: CreateTokenRequest -> CreateTokenResponse,
         revoke_token: RevokeTokenRequest -> RevokeTokenResponse
     );

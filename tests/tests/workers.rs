@@ -233,7 +233,9 @@ fn a_frozen_worker_has_no_word_about_a_job_that_another_has_done() {
     let notices = line.submit(&["two"]);
     assert_eq!(line.results(notices), 1, "it works on");
     let worker = &line.cluster.workers[0];
-    until("it counts what it has done", || ended(worker, &["done"]) == 1);
+    until("it counts what it has done", || {
+        ended(worker, &["done"]) == 1
+    });
 }
 
 #[test]

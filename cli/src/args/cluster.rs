@@ -30,6 +30,8 @@ pub(crate) enum SubmitCommand {
     Train(SubmitTrainArgs),
     /// Score a skill in the cluster
     Eval(SubmitEvalArgs),
+    /// Submit a sweep, as without this word
+    Sweep(SweepArgs),
 }
 
 /// A sweep: `skillopt submit sweep.yaml`.
@@ -151,7 +153,7 @@ fn micro_usd(text: &str) -> Result<MicroUsd, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
-    /// Cancel this run or sweep: its id, or a beginning that only one has
+    /// Cancel this run or sweep: its id, a beginning that only one has, or its name
     #[arg(value_name = "RUN|SWEEP")]
     pub(crate) id: String,
     #[command(flatten)]
@@ -160,7 +162,7 @@ pub(crate) struct CancelArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PauseArgs {
-    /// Pause this run or sweep: its id, or a beginning that only one has
+    /// Pause this run or sweep: its id, a beginning that only one has, or its name
     #[arg(value_name = "RUN|SWEEP")]
     pub(crate) id: String,
     #[command(flatten)]
@@ -173,7 +175,7 @@ pub(crate) struct PauseArgs {
     What is not named stays as it is. An amount is for the whole run, what is used already included."
 )]
 pub(crate) struct ResumeArgs {
-    /// Go on with this run or sweep: its id, or a beginning that only one has
+    /// Go on with this run or sweep: its id, a beginning that only one has, or its name
     #[arg(value_name = "RUN|SWEEP")]
     pub(crate) id: String,
     #[command(flatten)]
@@ -188,7 +190,7 @@ pub(crate) struct ResumeArgs {
     The other cells are left alone, and answers that are there are not asked for again."
 )]
 pub(crate) struct RetryArgs {
-    /// The sweep: its id, or a beginning that only one has
+    /// The sweep: its id, a beginning that only one has, or its name
     #[arg(value_name = "SWEEP")]
     pub(crate) id: String,
     /// Run these cells again [default: all that failed or were cancelled]
@@ -204,7 +206,7 @@ pub(crate) struct RetryArgs {
     The folder is as `skillopt train` writes it, with all answers: `show` and `replay` work on it."
 )]
 pub(crate) struct ExportArgs {
-    /// Fetch the folder of this run or sweep: its id, or a beginning that only one has
+    /// Fetch the folder of this run or sweep: its id, a beginning that only one has, or its name
     #[arg(value_name = "RUN|SWEEP")]
     pub(crate) id: String,
     /// Write to this folder
@@ -249,15 +251,17 @@ pub(crate) struct DrainArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  skillopt usage\n  skillopt usage --by tenant\n  skillopt usage --by stage 3f9c1a"
+    after_help = "Examples:\n  skillopt usage\n  skillopt usage --by tenant\n  skillopt usage 3f9c1a\n  \
+    skillopt usage --by stage 3f9c1a"
 )]
 pub(crate) struct UsageArgs {
     /// Only this run, sweep or tenant
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Add up by who paid (run, sweep, tenant) or by what calls were for (role, stage, model)
-    #[arg(long, value_name = "WHAT", default_value = "run")]
-    pub(crate) by: By,
+    /// Add up by who paid (run, sweep, tenant) or by what calls were for (role, stage, model); by run, a
+    /// sweep stands for its runs [default: what ID is, or run]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<By>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }
@@ -280,9 +284,36 @@ pub(crate) enum By {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  skillopt caps lab\n  skillopt caps lab --usd 500 --requests 2000000\n  \
+    skillopt caps lab --lift\n\n\
+    An amount is for all that the tenant ever uses, what is used already included. What is not named\n\
+    stays as it is. It takes an admin's token of the whole cluster; looking takes less."
+)]
+pub(crate) struct CapsArgs {
+    /// The tenant
+    #[arg(value_name = "TENANT")]
+    pub(crate) tenant: String,
+    /// Let its runs make at most so many calls; then they are paused
+    #[arg(long, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+    /// Let its runs use at most so many tokens, sent and received; then they are paused
+    #[arg(long, value_name = "N")]
+    pub(crate) tokens: Option<u64>,
+    /// Let its runs spend at most so many US dollars; then they are paused
+    #[arg(long, value_name = "DOLLARS", value_parser = micro_usd)]
+    pub(crate) usd: Option<MicroUsd>,
+    /// Take away all limits that are not named
+    #[arg(long)]
+    pub(crate) lift: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// A run's or sweep's id or a job's key, or a beginning that only one has; without it: the whole
-    /// cluster
+    /// A run's or sweep's id or name, or a job's key; a beginning that only one has is enough. Without
+    /// it: the whole cluster
     #[arg(value_name = "RUN|JOB")]
     pub(crate) id: Option<String>,
     #[command(flatten)]
@@ -293,6 +324,8 @@ pub(crate) struct WhyArgs {
 pub(crate) enum TokenCommand {
     /// Make a token; it is shown once
     Create(TokenCreateArgs),
+    /// List tokens: who may do what, until when
+    List(TokenListArgs),
     /// Take a token back, by the id that was shown with it
     Revoke(TokenRevokeArgs),
 }
@@ -327,6 +360,12 @@ pub(crate) enum Role {
     Submitter,
     /// Everything.
     Admin,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenListArgs {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "The cluster")]
 pub(crate) struct RemoteArgs {
-    /// Ask this coordinator, as in `https://host:7420`; of several with commas any one will do
+    /// Ask this coordinator, as in `https://host` (port 7420 unless named); of several with commas any one will do
     #[arg(
         long,
         value_name = "URL",

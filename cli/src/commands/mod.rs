@@ -1,6 +1,7 @@
 //! What each command does. A command takes its arguments and the output, and says how it ended.
 
 pub(crate) mod cancel;
+pub(crate) mod caps;
 pub(crate) mod child;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -69,6 +70,7 @@ pub(crate) fn run(command: &Command, out: &Out) -> Result<Exit, Failure> {
         Command::Export(args) => export::run(args, out),
         Command::Workers(args) => workers::run(args, out),
         Command::Usage(args) => usage::run(args, out),
+        Command::Caps(args) => caps::run(args, out),
         Command::Why(args) => why::run(args, out),
         Command::Token(command) => token::run(command, out),
         Command::Child(args) => child::run(args),

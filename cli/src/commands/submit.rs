@@ -30,6 +30,7 @@ pub(crate) fn run(args: &SubmitArgs, out: &Out) -> Result<Exit, Failure> {
     match &args.what {
         Some(SubmitCommand::Train(args)) => submit_train(args, out),
         Some(SubmitCommand::Eval(args)) => submit_eval(args, out),
+        Some(SubmitCommand::Sweep(args)) => submit_sweep(args, out),
         None => submit_sweep(&args.sweep, out),
     }
 }
@@ -131,7 +132,7 @@ pub(crate) fn mistyped(args: impl Iterator<Item = String>) -> Option<Failure> {
     let mut words = args.filter(|arg| !arg.starts_with('-'));
     words.next().filter(|word| word == "submit")?;
     let word = words.next()?;
-    let known = ["train", "eval"];
+    let known = ["train", "eval", "sweep"];
     if known.contains(&word.as_str()) || Path::new(&word).exists() {
         return None;
     }
@@ -147,7 +148,7 @@ pub(crate) fn mistyped(args: impl Iterator<Item = String>) -> Option<Failure> {
 pub(crate) fn no_sweep(file: &Path) -> Failure {
     let name = file.display().to_string();
     let failure = Failure::usage(format!("the sweep file `{name}` does not exist"));
-    match skillopt_config::suggest::nearest(&name, ["train", "eval"]) {
+    match skillopt_config::suggest::nearest(&name, ["train", "eval", "sweep"]) {
         Some(meant) => failure.hint(format!("did you mean `skillopt submit {meant} CONFIG`?")),
         None => failure.hint("`skillopt submit train CONFIG` submits one training"),
     }

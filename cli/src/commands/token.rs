@@ -1,12 +1,15 @@
 //! `skillopt token`: who may do what in a cluster.
 
 use serde_json::json;
-use skillopt_proto::v1::{CreateTokenRequest, RevokeTokenRequest};
+use skillopt_proto::v1::{CreateTokenRequest, ListTokensRequest, RevokeTokenRequest, Token};
 
-use crate::args::{Role, TokenCommand, TokenCreateArgs, TokenRevokeArgs};
+use crate::args::{Role, TokenCommand, TokenCreateArgs, TokenListArgs, TokenRevokeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
+use crate::output::table::table;
+use crate::output::words::harmless;
+use crate::process::date;
 use crate::remote;
 
 /// Milliseconds of a day.
@@ -25,6 +28,7 @@ impl Role {
 pub(crate) fn run(command: &TokenCommand, out: &Out) -> Result<Exit, Failure> {
     match command {
         TokenCommand::Create(args) => create(args, out),
+        TokenCommand::List(args) => list(args, out),
         TokenCommand::Revoke(args) => revoke(args, out),
     }
 }
@@ -52,6 +56,59 @@ fn create(args: &TokenCreateArgs, out: &Out) -> Result<Exit, Failure> {
         made.id
     ));
     Ok(Exit::Done)
+}
+
+fn list(args: &TokenListArgs, out: &Out) -> Result<Exit, Failure> {
+    let answer = remote::ask(&args.remote, out, async |remote| {
+        remote
+            .call(async |clients| clients.cluster().list_tokens(ListTokensRequest {}).await)
+            .await
+    })?;
+    if out.json {
+        for token in &answer.tokens {
+            let ends = (token.ends_ms > 0).then_some(token.ends_ms);
+            out.object(
+                "token",
+                json!({
+                    "id": token.id,
+                    "name": token.name,
+                    "role": token.role,
+                    "tenant": token.tenant,
+                    "created_unix_ms": token.created_ms,
+                    "ends_unix_ms": ends,
+                }),
+            );
+        }
+        return Ok(Exit::Done);
+    }
+    if answer.tokens.is_empty() {
+        out.chat("no token; `skillopt token create` makes one");
+        return Ok(Exit::Done);
+    }
+    let head = ["token", "name", "role", "tenant", "made", "ends"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(answer.tokens.iter().map(row));
+    for line in table(&rows) {
+        out.line(line);
+    }
+    Ok(Exit::Done)
+}
+
+fn row(token: &Token) -> Vec<String> {
+    vec![
+        token.id.clone(),
+        harmless(&token.name),
+        token.role.clone(),
+        match token.tenant.as_str() {
+            "" => "all".to_owned(),
+            tenant => harmless(tenant),
+        },
+        date(token.created_ms),
+        match token.ends_ms {
+            0 => "never".to_owned(),
+            ms => date(ms),
+        },
+    ]
 }
 
 fn revoke(args: &TokenRevokeArgs, out: &Out) -> Result<Exit, Failure> {

@@ -31,9 +31,8 @@ impl By {
 }
 
 pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
-    let by = args.by.word();
     let asked = UsageRequest {
-        by: by.to_owned(),
+        by: args.by.map_or("", By::word).to_owned(),
         id: args.id.clone().unwrap_or_default(),
     };
     let answer = remote::ask(&args.remote, out, async |remote| {
@@ -41,29 +40,47 @@ pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
             .call(async |clients| clients.cluster().usage(asked.clone()).await)
             .await
     })?;
-    if out.json {
-        for row in &answer.rows {
-            out.object("usage", json(args.by, row));
-        }
-        return Ok(Exit::Done);
-    }
-    if answer.rows.is_empty() {
-        out.chat(match args.by {
+    // Without a word it is a run, or a sweep if the id is one's.
+    let by = args.by.unwrap_or(match answer.by.as_str() {
+        "sweep" => By::Sweep,
+        _ => By::Run,
+    });
+    if answer.rows.is_empty() && !out.json {
+        out.chat(match by {
             By::Run => "no lone run has used anything; `--by sweep` shows what sweeps have used",
             _ => "nothing was used yet",
         });
         return Ok(Exit::Done);
     }
+    tell(by, &answer.rows, out);
+    Ok(Exit::Done)
+}
+
+/// Says what was used.
+pub(super) fn tell(by: By, used: &[Usage], out: &Out) {
+    if out.json {
+        for row in used {
+            out.object("usage", json(by, row));
+        }
+        return;
+    }
     let mut rows = Vec::new();
-    if args.by.is_payer() {
+    if by.is_payer() {
         let head = [
-            by, "name", "requests", "sent", "received", "held", "dollars", "limits",
+            by.word(),
+            "name",
+            "requests",
+            "sent",
+            "received",
+            "held",
+            "dollars",
+            "limits",
         ];
         rows.push(head.map(str::to_owned).to_vec());
-        rows.extend(answer.rows.iter().map(row));
+        rows.extend(used.iter().map(row));
     } else {
         let head = [
-            by,
+            by.word(),
             "requests",
             "sent",
             "cached",
@@ -73,12 +90,11 @@ pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
             "what came",
         ];
         rows.push(head.map(str::to_owned).to_vec());
-        rows.extend(answer.rows.iter().map(part_row));
+        rows.extend(used.iter().map(part_row));
     }
     for line in table(&rows) {
         out.line(line);
     }
-    Ok(Exit::Done)
 }
 
 fn row(row: &Usage) -> Vec<String> {

@@ -12,6 +12,8 @@ use crate::failure::Failure;
 
 /// Coordinators that may be named.
 const ENDPOINTS_MAX: usize = 16;
+/// Where a coordinator listens unless told otherwise.
+const PORT: u16 = 7420;
 /// Largest token or certificate file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
 
@@ -70,7 +72,7 @@ fn endpoint(url: &str, args: &RemoteArgs, tls: &ClientTlsConfig) -> Result<Endpo
         ))
         .hint("give the token in SKILLOPT_TOKEN or with --token-file"));
     }
-    let made = Endpoint::from_shared(url.to_owned()).map_err(|e| {
+    let made = Endpoint::from_shared(with_port(scheme, host, rest)).map_err(|e| {
         Failure::usage(format!("the coordinator `{url}` is no address: {e}"))
             .hint("write it as in `http://127.0.0.1:7420`")
     })?;
@@ -87,6 +89,19 @@ fn endpoint(url: &str, args: &RemoteArgs, tls: &ClientTlsConfig) -> Result<Endpo
             Failure::usage(format!("`{scheme}` is no way to reach a coordinator"))
                 .hint("write `http://` or `https://`"),
         ),
+    }
+}
+
+/// Returns the address with a port: ports of web servers are nothing that a coordinator listens on
+/// by itself, and whoever does use one has written it.
+fn with_port(scheme: &str, host: &str, rest: &str) -> String {
+    let path = rest.strip_prefix(host).unwrap_or_default();
+    // In brackets there are colons that begin no port.
+    let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    if host.is_empty() || after.contains(':') {
+        format!("{scheme}://{rest}")
+    } else {
+        format!("{scheme}://{host}:{PORT}{path}")
     }
 }
 
@@ -188,6 +203,24 @@ mod tests {
             ..args("http://10.0.0.1:7420")
         };
         assert!(Address::of(&open).is_ok());
+    }
+
+    #[test]
+    fn an_address_without_a_port_has_the_usual_one() {
+        for (url, want) in [
+            ("http://127.0.0.1", "http://127.0.0.1:7420/"),
+            ("http://127.0.0.1:80", "http://127.0.0.1:80/"),
+            ("http://[::1]", "http://[::1]:7420/"),
+            ("http://[::1]:9", "http://[::1]:9/"),
+            ("http://localhost/a", "http://localhost:7420/a"),
+            (
+                "https://cluster.example.org/",
+                "https://cluster.example.org:7420/",
+            ),
+        ] {
+            let address = Address::of(&args(url)).unwrap();
+            assert_eq!(address.endpoints[0].1.uri().to_string(), want);
+        }
     }
 
     #[test]

@@ -22,13 +22,16 @@ fn health_and_metrics_are_served() {
     }
     world.trained_on(&cluster, "out", &sim.url(), &[]);
     let spent = "skillopt_spent_requests{tenant=\"default\"}";
-    until("what was used is settled, and nobody works on the run", || {
-        let (status, page) = get(coordinator, "/metrics").unwrap();
-        assert_eq!(status, 200, "{page}");
-        #[expect(clippy::cast_precision_loss, reason = "some hundred calls")]
-        let calls = sim.stats().ok() as f64;
-        metric(&page, spent) == Some(calls) && metric(&page, "skillopt_runs_held") == Some(0.0)
-    });
+    until(
+        "what was used is settled, and nobody works on the run",
+        || {
+            let (status, page) = get(coordinator, "/metrics").unwrap();
+            assert_eq!(status, 200, "{page}");
+            #[expect(clippy::cast_precision_loss, reason = "some hundred calls")]
+            let calls = sim.stats().ok() as f64;
+            metric(&page, spent) == Some(calls) && metric(&page, "skillopt_runs_held") == Some(0.0)
+        },
+    );
     let page = get(coordinator, "/metrics").unwrap().1;
     for (name, value) in [
         ("skillopt_queue_queued", 0.0),

@@ -23,9 +23,7 @@ fn a_proxy_lets_through_what_it_is_told_to() {
     let proxy = Proxy::start(redis.port());
     let connect = || {
         let stream = std::net::TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
-        stream
-            .set_read_timeout(Some(LONG))
-            .unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
         stream
     };
     let ping = |stream: &mut std::net::TcpStream| {

@@ -31,7 +31,14 @@ pub(super) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
         for sweep in &sweeps {
             out.object(
                 "sweep",
-                json!({"id": sweep.id, "name": sweep.name, "state": sweep.state}),
+                json!({
+                    "id": sweep.id,
+                    "name": sweep.name,
+                    "state": sweep.state,
+                    "cells": sweep.cells_total,
+                    "cells_ended": sweep.cells_over,
+                    "cells_lost": sweep.cells_lost,
+                }),
             );
         }
         for run in &runs {
@@ -86,18 +93,32 @@ pub(super) fn run(args: &RunsArgs, out: &Out) -> Result<Exit, Failure> {
             }
         }
     }
-    let head = ["sweep", "name", "state", "submitted"];
+    let head = ["sweep", "name", "state", "cells ended", "submitted"];
     let mut table = vec![head.map(str::to_owned).to_vec()];
     table.extend(sweeps.iter().map(|sweep| {
         vec![
             sweep.id.clone(),
             harmless(&sweep.name),
             sweep.state.clone(),
+            cells(sweep),
             date(sweep.submitted_ms),
         ]
     }));
     tables([table, rows, evaluations], out);
     Ok(Exit::Done)
+}
+
+/// Says how far a sweep is: `30 of 52, 2 lost`.
+fn cells(sweep: &Sweep) -> String {
+    if sweep.cells_total == 0 {
+        // A coordinator of an earlier release does not say.
+        return "—".to_owned();
+    }
+    let lost = match sweep.cells_lost {
+        0 => String::new(),
+        n => format!(", {n} lost"),
+    };
+    format!("{} of {}{lost}", sweep.cells_over, sweep.cells_total)
 }
 
 enum Row {
