@@ -92,11 +92,17 @@ fn a_run_is_submitted_paused_resumed_and_cancelled() {
     until("it runs", || {
         row()["state"] == "running" && sim.stats().number("calls") > 5
     });
-    ask(&world, &cluster, &format!("pause {id}")).code(0);
+    // By its name.
+    ask(&world, &cluster, "pause mine").code(0);
+    ask(&world, &cluster, "pause mein")
+        .code(2)
+        .says(&["no run or sweep"]);
     until("it is paused", || row()["state"] == "paused (by hand)");
     let shown = ask(&world, &cluster, &format!("show {id}")).code(0);
     let goes_on = format!("skillopt resume {id}");
     assert!(shown.stdout.contains(&goes_on), "{}", shown.stdout);
+    let named = ask(&world, &cluster, "show mine").code(0);
+    assert_eq!(named.stdout, shown.stdout);
     // What was on its way to a worker is still answered.
     let mut calls = 0;
     until("a paused run comes to rest", || {
@@ -105,6 +111,8 @@ fn a_run_is_submitted_paused_resumed_and_cancelled() {
         calls = sim.stats().number("calls");
         calls == before
     });
+    // Nothing ends before it is cancelled.
+    sim.configure(serde_json::json!({ "latency": "fixed:600000" }));
     ask(&world, &cluster, &format!("resume {id}")).code(0);
     until("it goes on", || sim.stats().number("calls") > calls);
     ask(&world, &cluster, &format!("cancel {id}")).code(0);
@@ -233,12 +241,20 @@ fn tokens_say_who_may_do_what() {
     .code(2);
     assert!(!refused.stderr.contains(token), "{}", refused.stderr);
     let id = made[0]["id"].as_str().expect("an id");
+    let list = || rows(&ask(&world, &cluster, "token list --token-file admin --json").code(0));
+    let listed = list();
+    assert_eq!(listed.len(), 1);
+    let seen = (&listed[0]["id"], &listed[0]["name"], &listed[0]["role"]);
+    assert_eq!(seen, (&id.into(), &"eve".into(), &"viewer".into()));
+    assert_eq!(listed[0]["ends_unix_ms"], Value::Null);
+    ask(&world, &cluster, &format!("token list --token {token}")).code(2);
     ask(
         &world,
         &cluster,
         &format!("token revoke {id} --token-file admin"),
     )
     .code(0);
+    assert!(list().is_empty());
     until("the token is void", || {
         ask(&world, &cluster, &format!("runs --token {token}"))
             .status

@@ -1,5 +1,6 @@
 //! What those see who look after the machines: health, metrics, costs, and workers that leave.
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use skillopt_tests::support::http::get;
 use skillopt_tests::support::program::run;
@@ -98,4 +99,24 @@ fn a_worker_is_told_to_leave_by_its_name() {
     run(&mut cluster.command(&["workers", "drain", "nobody"]))
         .code(2)
         .says(&["nobody"]);
+}
+
+#[test]
+fn whoever_cannot_work_says_that_it_is_not_ready() {
+    let mut cluster = Cluster::start(1);
+    let (coordinator, worker) = (cluster.coordinators[0].http(), cluster.workers[0].http());
+    let answers = |port: u16, wanted: u16| {
+        until(&format!("/readyz answers {wanted}"), || {
+            get(port, "/readyz").unwrap().0 == wanted
+        });
+        assert_eq!(get(port, "/healthz").unwrap().0, 200, "it is not stuck");
+    };
+    answers(coordinator, 200);
+    answers(worker, 200);
+    cluster.redis.stop(Signal::SIGKILL);
+    answers(coordinator, 503);
+    answers(worker, 503);
+    cluster.redis.again();
+    answers(coordinator, 200);
+    answers(worker, 200);
 }

@@ -142,3 +142,45 @@ fn limits_of_an_account_hold_for_all_workers_together() {
     waits_for(&cluster, &id, "rate_limited");
     run(&mut cluster.command(&["cancel", &id])).code(0);
 }
+
+#[test]
+fn a_provider_that_is_down_is_named() {
+    let sim = Sim::start(&["--p500", "1"]);
+    let (world, cluster) = (World::new(), Cluster::start(1));
+    // Tries enough for the account's circuit to open before the run pauses.
+    let url = format!("model.openai_compatible_base_url={}", sim.url());
+    let tries = ["model.retry_attempts=1000", "model.retry_cap_ms=2000"];
+    let args = ["submit", "train", "config.yaml", "--set", &url];
+    let ended = run(&mut world.ask(&cluster, &[&args[..], &tries].concat())).code(0);
+    let id = ended.stdout.trim();
+    let row = waits_for(&cluster, id, "provider_down");
+    assert!(row["words"].as_str().unwrap().contains(&sim.url()), "{row}");
+    assert!(row["help"].as_str().unwrap().contains("failures"), "{row}");
+    run(&mut cluster.command(&["cancel", id])).code(0);
+}
+
+#[test]
+fn a_store_that_is_nearly_full_is_named() {
+    let (world, sim) = (World::new(), Sim::start(&["--latency", "fixed:600000"]));
+    let cluster = Cluster::start_with(Shape {
+        slots: "chat=1".to_owned(),
+        ..Shape::default()
+    });
+    // Something of others, so that a few percent are room enough for the run.
+    let ask = |command: &str| cluster.redis.ask(command).expect("Redis answers");
+    ask("SETRANGE others 67108864 x");
+    let id = submit(&world, &cluster, &sim);
+    waits_for(&cluster, &id, "slots_busy");
+    let script =
+        "EVAL \"return string.match(redis.call('INFO', 'memory'), 'used_memory:(%d+)')\" 0";
+    let used: u64 = ask(script).parse().expect("a number");
+    ask(&format!("CONFIG SET maxmemory {}", used * 103 / 100));
+    let row = waits_for(&cluster, &id, "store_pressure");
+    assert!(
+        row["words"].as_str().unwrap().contains("% of its memory"),
+        "{row}"
+    );
+    ask("CONFIG SET maxmemory 0");
+    waits_for(&cluster, &id, "slots_busy");
+    run(&mut cluster.command(&["cancel", &id])).code(0);
+}
