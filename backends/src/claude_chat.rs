@@ -7,6 +7,7 @@ mod generation;
 mod program;
 mod read;
 mod result;
+mod said;
 mod stream;
 
 use std::sync::Arc;

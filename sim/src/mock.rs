@@ -14,6 +14,7 @@ mod log;
 mod pick;
 pub mod script;
 mod service;
+mod state;
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use tokio::task::JoinSet;
 
 pub use self::log::Entry;
 pub use self::script::{Script, ScriptError};
-use self::service::State;
+use self::state::State;
 
 /// A scripted model server.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use skillopt_core::job::Usage;
 use skillopt_runtime::redact::redact;
 
-use super::read::Tokens;
+use super::said::Tokens;
 use crate::cli::{Envelope, Fault, Output, enforce};
 use crate::contract::{ChatReply, ChatRequest, Finish, ToolCall};
 use crate::error::CallError;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::fault;
-use super::read::{Said, StopDetails, Tokens};
+use super::said::{Said, StopDetails, Tokens};
 use crate::contract::ToolCall;
 use crate::dialect::events;
 

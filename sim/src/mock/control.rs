@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use super::script::Script;
-use super::service::State;
+use super::state::State;
 
 /// Answers a request to `path`, which begins with `/__mock/`.
 pub(super) fn answer(state: &State, path: &str, body: &[u8]) -> (StatusCode, Value) {

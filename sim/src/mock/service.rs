@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,9 +19,10 @@ use super::api::{self, Event};
 use super::ask::{Api, Ask};
 use super::body::pieces;
 use super::control;
-use super::log::{Entry, Log};
-use super::pick::{self, Counters, Said};
-use super::script::{Fault, FaultKind, Reply, Script};
+use super::log::Entry;
+use super::pick::{self, Said};
+use super::script::{Fault, FaultKind, Reply};
+use super::state::{Running, State};
 
 /// Largest request body, in bytes.
 const BODY_MAX: usize = 64 << 20;
@@ -33,44 +34,6 @@ const BEFORE_FAULT: usize = 2;
 const CREDENTIALS: &[&str] = &["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
-
-/// A script at work.
-pub(super) struct State {
-    running: Mutex<Arc<Running>>,
-    pub(super) log: Log,
-}
-
-struct Running {
-    script: Script,
-    counters: Counters,
-}
-
-impl State {
-    pub(super) fn new(script: Script) -> Self {
-        Self {
-            running: Mutex::new(Arc::new(Running::of(script))),
-            log: Log::default(),
-        }
-    }
-
-    pub(super) fn set(&self, script: Script) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) =
-            Arc::new(Running::of(script));
-    }
-
-    fn running(&self) -> Arc<Running> {
-        Arc::clone(&self.running.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Running {
-    fn of(script: Script) -> Self {
-        Self {
-            counters: Counters::of(&script),
-            script,
-        }
-    }
-}
 
 /// Answers a request; an error closes the connection.
 pub(super) async fn handle(state: Arc<State>, request: Request<Incoming>) -> io::Result<Answer> {

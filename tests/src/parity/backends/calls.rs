@@ -12,8 +12,8 @@ use skillopt_core::job::{Profile, Usage};
 use skillopt_core::role::Role;
 use skillopt_runtime::Retry;
 
-use super::compare;
 use super::setup::Setup;
+use super::tempo;
 
 /// What a caller asks for where it says nothing (backends spec 2.1).
 const MAX_TOKENS: u64 = 16_384;
@@ -168,10 +168,10 @@ async fn one(setup: &Setup, clients: &mut Clients, case: &Value, call: &Value) -
             return called;
         }
     };
-    let pace = compare::pace(case);
+    let pace = tempo::pace(case);
     let request = request(call, &profile, timeout.mul_f64(pace), &called.stage);
     let retry = Retry {
-        attempts: compare::budget(case, call["retries"].as_u64().unwrap_or(RETRIES)),
+        attempts: tempo::budget(case, call["retries"].as_u64().unwrap_or(RETRIES)),
         base: Duration::from_secs(1),
         cap: Duration::from_secs(30),
     };

@@ -1,7 +1,7 @@
 //! Compares what was sent and what came of it with what a case expects.
 //!
 //! Where we differ on purpose, the rule is here, with its reason:
-//! - one budget of tries instead of two nested loops ([`budget`]);
+//! - one budget of tries instead of two nested loops ([`super::tempo::budget`]);
 //! - no wait after the last try, and each wait spread ([`waits`]; backends spec 8, point 2);
 //! - our own user agent; `accept` where the reference's library leaves it to the system;
 //! - text parts of an answer are joined for every backend ([`text`]);
@@ -17,34 +17,6 @@ use skillopt_core::job::Usage;
 use super::calls::{Called, Seen};
 use super::recorder::Recorded;
 use crate::parity::same;
-
-/// Returns what a second of the case lasts, in seconds: cases that are about a delay run faster.
-pub(super) fn pace(case: &Value) -> f64 {
-    let script = case["response"]["script"].as_array();
-    let has_delay = |answer: &Value| answer["delay_s"].is_number();
-    if script.into_iter().flatten().any(has_delay) {
-        0.1
-    } else {
-        1.0
-    }
-}
-
-/// Returns how many tries a call has. The library below the reference tries again by itself;
-/// where that is no fault of the reference, its tries belong to the one budget that we have.
-pub(super) fn budget(case: &Value, retries: u64) -> u32 {
-    let sleeps = case["expected_request"]["sleeps"].as_array();
-    let by_library = |sleep: &Value| sleep["by"] == "transport";
-    let count = case["expected_request"]["request_count"].as_u64();
-    let tries = match count {
-        Some(count)
-            if case["reference_bug"] != true && sleeps.into_iter().flatten().any(by_library) =>
-        {
-            count.max(retries)
-        }
-        _ => retries,
-    };
-    u32::try_from(tries).unwrap_or(u32::MAX)
-}
 
 /// Compares whether the settings were accepted.
 pub(super) fn setup(case: &Value, seen: &Result<Seen, String>) -> Result<(), String> {

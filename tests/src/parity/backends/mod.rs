@@ -17,6 +17,7 @@ mod rights;
 mod setup;
 mod sign_in;
 mod tables;
+mod tempo;
 
 use serde_json::Value;
 
@@ -52,7 +53,7 @@ pub(super) fn run(stem: &str, case: &Value) -> Result<(), String> {
 fn over_http(case: &Value) -> Result<(), String> {
     let case = &rights::apply(case);
     let script = case["response"]["script"].as_array();
-    let recorder = Recorder::start(script.map_or(&[], Vec::as_slice), compare::pace(case));
+    let recorder = Recorder::start(script.map_or(&[], Vec::as_slice), tempo::pace(case));
     let places = Places::new(recorder.address());
     let case = &places.fill(case);
     let az = sign_in::FakeAz::new(case);
