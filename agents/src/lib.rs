@@ -6,7 +6,14 @@
 
 pub mod account;
 pub mod cli;
+pub mod client;
+pub mod installed;
+mod provider;
 pub mod relay;
+pub mod run;
 pub mod streams;
+mod trace;
+pub mod verdict;
 
 pub use account::{Account, Outcome, ToolUse, Usage};
+pub use client::Agent;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, Word};
 
+use crate::agents;
 use crate::contract::ChatModel;
 use crate::declare::{
     BackendKey, Declaration, Label, Local, Options, SDK, SWITCH, Work, also, key,
@@ -94,6 +95,10 @@ const KEYS: &[BackendKey] = &[
         "false",
         "Whether the program may search the web.",
     ),
+    // All agents share these; they stand here because a key stands with one backend.
+    agents::PROVIDER,
+    agents::MAX_REQUESTS,
+    agents::MAX_TOKENS,
 ];
 
 const SANDBOX: &[Word] = &[
@@ -114,7 +119,19 @@ fn describe(options: Options<'_>, profile: &mut Profile) {
     if profile.reasoning_effort == "none" {
         profile.reasoning_effort.clear();
     }
+    if profile.role == "target" {
+        agents::describe(
+            options,
+            profile,
+            "openai_chat",
+            VERSION,
+            &["codex_exec_web_search"],
+        );
+    }
 }
+
+/// The release whose flags and events are known.
+const VERSION: &str = "0.171.0";
 
 fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, CallError> {
     if profile.role != "optimizer" {

@@ -1,11 +1,12 @@
 //! What a chat backend is: one exchange, no retries.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use skillopt_core::job::{Schema, Usage};
 
 use crate::error::CallError;
@@ -284,6 +285,32 @@ impl ChatReply {
     }
 }
 
+/// Where an agent does its task, and with what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workspace {
+    /// The trained skill: the text of its `SKILL.md`.
+    pub skill: String,
+    /// The skill's other text files, by their path in its folder.
+    pub skill_files: BTreeMap<String, String>,
+    /// Files that the agent finds, by their path.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// Patterns of the files that are wanted back, e.g. `solution.py`.
+    pub collect: Vec<String>,
+}
+
+/// What an agent did, beside what it said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worked {
+    /// Why the agent failed by itself; `None` if it did not.
+    pub failed: Option<String>,
+    /// Files that were wanted back.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// What is known of the run: version, whether the skill reached the model, …
+    pub facts: Map<String, Value>,
+    /// What was said and done, in order, as entries of a trajectory.
+    pub trace: Vec<Value>,
+}
+
 /// A chat model: makes one exchange, without retries.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
@@ -295,4 +322,26 @@ pub trait ChatModel: Send + Sync {
     /// # Cancel safety
     /// Dropping the future abandons the exchange; the provider may still have been paid.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError>;
+
+    /// Does a task as an agent: the messages say what, `workspace` where. Its reply's usage covers all
+    /// the exchanges that the agent made.
+    ///
+    /// # Errors
+    /// Nothing can be said of the agent; its own failures are told in [`Worked::failed`]. A model
+    /// that only talks is [`CallError::Misconfigured`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends everything that was started.
+    async fn work(
+        &self,
+        request: &ChatRequest,
+        workspace: &Workspace,
+    ) -> Result<(ChatReply, Worked), CallError> {
+        let _: &Workspace = workspace;
+        Err(CallError::Misconfigured {
+            endpoint: format!("model `{}`", request.model),
+            status: 0,
+            detail: "it only talks; choose an agent as the target".to_owned(),
+        })
+    }
 }

@@ -60,7 +60,7 @@ pub enum CallError {
     },
     /// Wrong address, model or parameter (400, 404, 405, 422, a redirect): nothing can succeed
     /// until the configuration changes.
-    #[error("`{endpoint}` does not offer this (HTTP {status}): {detail}")]
+    #[error("{}", misconfigured(endpoint, *status, detail))]
     Misconfigured {
         /// Where it happened.
         endpoint: String,
@@ -134,6 +134,14 @@ pub enum CallError {
         /// What was billed all the same, as far as the provider says.
         usage: Usage,
     },
+}
+
+/// A fault that shows before any request has no status.
+fn misconfigured(endpoint: &str, status: u16, detail: &str) -> String {
+    match status {
+        0 => format!("`{endpoint}`: {detail}"),
+        status => format!("`{endpoint}` does not offer this (HTTP {status}): {detail}"),
+    }
 }
 
 impl CallError {

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::Full;
 
+use crate::address::without_credentials;
 use crate::error::CallError;
 use connect::Connector;
 use pool::{Plain, Tls};
@@ -164,6 +165,55 @@ impl Http {
         }
     }
 
+    /// Posts a body and returns as soon as the head of the answer is there, for whoever hands the
+    /// rest on while it comes and watches over it.
+    ///
+    /// # Errors
+    /// No connection, or no head within `limit`.
+    pub async fn open(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        limit: Duration,
+    ) -> Result<http::Response<hyper::body::Incoming>, CallError> {
+        let endpoint = without_credentials(&uri.to_string());
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = headers;
+        let head = async {
+            if uri.scheme_str() == Some("https") {
+                // The rest outlives this call, and so its place among those of its connection.
+                let (connections, _place) = self.tls(&endpoint)?.connections();
+                let response = connections.request(request);
+                self.headers(response, false, &endpoint).await
+            } else {
+                self.connector.authorize(&mut request);
+                self.headers(self.plain.request(request), false, &endpoint)
+                    .await
+            }
+        };
+        match tokio::time::timeout(limit, head).await {
+            Ok(head) => head,
+            Err(_) => Err(CallError::Timeout {
+                endpoint: endpoint.clone(),
+                limit,
+            }),
+        }
+    }
+
+    fn tls(&self, endpoint: &str) -> Result<&Tls, CallError> {
+        let tls = self.tls.get_or_init(|| {
+            tls::config(&self.transport).map(|config| Tls::new(&config, &self.connector))
+        });
+        tls.as_ref().map_err(|e| CallError::Misconfigured {
+            endpoint: endpoint.to_owned(),
+            status: 0,
+            detail: e.clone(),
+        })
+    }
+
     async fn exchange(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -174,15 +224,7 @@ impl Http {
         // Counts among the calls of its connections until the whole body is there.
         let _place;
         let response = if is_tls {
-            let tls = self.tls.get_or_init(|| {
-                tls::config(&self.transport).map(|config| Tls::new(&config, &self.connector))
-            });
-            let tls = tls.as_ref().map_err(|e| CallError::Misconfigured {
-                endpoint: endpoint.to_owned(),
-                status: 0,
-                detail: e.clone(),
-            })?;
-            let (connections, place) = tls.connections();
+            let (connections, place) = self.tls(endpoint)?.connections();
             _place = Some(place);
             let response = connections.request(request);
             self.headers(response, in_pieces, endpoint).await?

@@ -37,7 +37,7 @@ mod tokens;
 
 pub use contract::{
     ChatModel, ChatReply, ChatRequest, Content, Finish, Image, Message, Part, Role, Tool, ToolCall,
-    ToolChoice,
+    ToolChoice, Worked, Workspace,
 };
 pub use error::{CallError, Disposition};
 pub use http::Http;

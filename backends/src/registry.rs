@@ -25,6 +25,9 @@ pub const BACKENDS: &[Declaration] = &[
     agents::claude_code_exec::DECLARATION,
     agents::cursor_exec::DECLARATION,
     agents::copilot_exec::DECLARATION,
+    agents::opencode_exec::DECLARATION,
+    agents::gemini_exec::DECLARATION,
+    agents::qwen_code_exec::DECLARATION,
     simulated::DECLARATION,
 ];
 

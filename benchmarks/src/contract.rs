@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use skillopt_backends::{CallError, ChatReply, Message};
+use skillopt_backends::{CallError, ChatReply, Message, Worked, Workspace};
 use skillopt_core::job::RolloutRecord;
 
 use crate::error::{LoadError, RolloutError};
@@ -26,6 +26,30 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// No answer could be had. A benchmark passes this on as it is; it never becomes a score.
     async fn ask(&self, messages: Vec<Message>, max_tokens: u32) -> Result<ChatReply, CallError>;
+
+    /// Returns whether it is an agent that does its task in a folder.
+    fn is_agent(&self) -> bool {
+        false
+    }
+
+    /// Has an agent do a task: `prompt` says what, `workspace` where.
+    ///
+    /// # Errors
+    /// Nothing can be said of the agent. What it did wrong by itself is told in
+    /// [`Worked::failed`].
+    async fn work(
+        &self,
+        prompt: String,
+        workspace: Workspace,
+        max_tokens: u32,
+    ) -> Result<(ChatReply, Worked), CallError> {
+        drop((prompt, workspace, max_tokens));
+        Err(CallError::Misconfigured {
+            endpoint: "target model".to_owned(),
+            status: 0,
+            detail: "it only talks; choose an agent as the target".to_owned(),
+        })
+    }
 }
 
 /// One rollout to do. Everything in here is part of the job's key.

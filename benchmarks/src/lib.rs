@@ -4,7 +4,8 @@
 //! Start at [`contract`]; [`registry`] lists the suites; [`splits`] is what they share; [`custom`]
 //! runs a suite that is a folder of files instead of code.
 
-pub mod contract;
+mod agent;
+mod contract;
 pub mod custom;
 pub mod error;
 mod load_args;

@@ -134,11 +134,11 @@ pub(crate) fn check_backends(config: &RunConfig, roles: &[Role]) -> Result<(), F
         Role::Optimizer => ("optimizer_backend", &config.optimizer_backend),
         Role::Target => ("target_backend", &config.target_backend),
     };
-    let available = models::available();
     let problems: Vec<Problem> = roles
         .iter()
         .filter_map(|role| {
             let (key, backend) = chosen(role);
+            let available = models::available(*role);
             if available.contains(&backend.as_str()) {
                 return None;
             }

@@ -73,7 +73,7 @@ impl Local {
         let queue: Arc<dyn Queue> =
             Arc::new(EmbeddedQueue::new(store.clone(), clock, Limits::default()));
         let store: Arc<dyn Store> = Arc::new(store);
-        let settings = Settings::local(config.slot_count(), &models::available());
+        let settings = Settings::local(config.slot_count(), &models::available_in_any());
         let worker = Worker::new(
             settings,
             Arc::clone(&queue),

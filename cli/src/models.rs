@@ -1,14 +1,17 @@
 //! Chooses the implementation of each model backend: the only place that knows them all.
 
+mod agents;
 mod cluster;
 mod credentials;
 mod endpoint;
 mod guarded;
+mod way_out;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use skillopt_backends::declare::{Local, Options};
+use skillopt_agents::Agent;
+use skillopt_backends::declare::{Declaration, Local, Options, Work};
 use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http, registry};
 use skillopt_config::{BackendSettings, Role, RunConfig};
@@ -19,12 +22,49 @@ use skillopt_worker::ModelFactory;
 pub(crate) use cluster::cluster_factory;
 pub(crate) use endpoint::Pattern;
 
+use agents::Agents;
 use credentials::Credentials;
 use guarded::{Guarded, Linked};
 
-/// Returns the backends that can be called; the others are known by name only.
-pub(crate) fn available() -> Vec<&'static str> {
-    registry::callable().chain(["simulated"]).collect()
+/// Returns the backends that can be called in a role; the others are known by name only.
+pub(crate) fn available(role: Role) -> Vec<&'static str> {
+    let serves = |backend: &&Declaration| match (role, backend.target) {
+        (Role::Optimizer, _) => backend.optimizer && backend.connect.is_some(),
+        (Role::Target, Some(Work::Agent)) => Agent::is_known(backend.name),
+        (Role::Target, Some(Work::Chat)) => backend.connect.is_some(),
+        (Role::Target, None) => false,
+    };
+    let serving = registry::BACKENDS.iter().filter(serves);
+    serving
+        .map(|backend| backend.name)
+        .chain(["simulated"])
+        .collect()
+}
+
+/// Returns the backends that can be called in some role.
+pub(crate) fn available_in_any() -> Vec<&'static str> {
+    let mut names = available(Role::Target);
+    for name in available(Role::Optimizer) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What clients are made with, and all of a process share.
+pub(crate) struct Means {
+    http: Arc<Http>,
+    agents: Agents,
+}
+
+impl Means {
+    fn new(http: Arc<Http>) -> Arc<Self> {
+        Arc::new(Self {
+            http,
+            agents: Agents::default(),
+        })
+    }
 }
 
 /// Makes clients with the credentials of `config`, which never leave this process.
@@ -32,11 +72,12 @@ pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
     let backends = Arc::new(config.backends.clone());
     let simulations = Simulations::default();
     let http = Http::with(Transport::from_env(&|name| std::env::var(name).ok()));
+    let means = Means::new(http);
     Arc::new(move |profile: &Profile| {
         if profile.backend == "simulated" {
             return Ok(simulations.model(profile)?);
         }
-        Ok(connect(profile, &backends, role_of(profile), &http)?)
+        Ok(connect(profile, &backends, role_of(profile), &means)?)
     })
 }
 
@@ -45,11 +86,12 @@ pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
 /// # Errors
 /// The first role whose client cannot be made.
 pub(crate) fn try_connect(config: &RunConfig, roles: &[Role]) -> Result<(), CallError> {
-    let (backends, http) = (Arc::new(config.backends.clone()), Http::new());
+    let backends = Arc::new(config.backends.clone());
+    let means = Means::new(Http::new());
     for role in roles {
         let profile = skillopt_coordinator::prepare::profile(config, *role);
         if profile.backend != "simulated" {
-            connect(&profile, &backends, *role, &http)?;
+            connect(&profile, &backends, *role, &means)?;
         }
     }
     Ok(())
@@ -68,10 +110,10 @@ fn connect(
     profile: &Profile,
     settings: &Arc<BackendSettings>,
     role: Role,
-    http: &Arc<Http>,
+    means: &Arc<Means>,
 ) -> Result<Arc<dyn ChatModel>, CallError> {
-    let (profile, settings, http) = (profile.clone(), Arc::clone(settings), Arc::clone(http));
-    let make = move || link(&profile, &settings, role, &http);
+    let (profile, settings, means) = (profile.clone(), Arc::clone(settings), Arc::clone(means));
+    let make = move || link(&profile, &settings, role, &means);
     Ok(Arc::new(Guarded::new(Box::new(make))?))
 }
 
@@ -80,7 +122,7 @@ fn link(
     profile: &Profile,
     settings: &BackendSettings,
     role: Role,
-    http: &Arc<Http>,
+    means: &Means,
 ) -> Result<Linked, CallError> {
     let credentials = Credentials::new(settings, role);
     let option = |key: &str| settings.get(role, key).cloned();
@@ -88,9 +130,13 @@ fn link(
         options: Options(&option),
         secret: &|key| credentials.secret(key),
         env: &|name| credentials.env(name),
-        http,
+        http: &means.http,
     };
-    let client = registry::connect(profile, &local);
+    let client = if Agents::is_for(profile) {
+        means.agents.model(profile, &local)
+    } else {
+        registry::connect(profile, &local)
+    };
     // A credential that could not be had is the cause of whatever else is wrong.
     let given = credentials.given(&format!("{} model", profile.role))?;
     Ok(Linked {

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use skillopt_backends::{CallError, ChatReply, ChatRequest, Outcome};
+use async_trait::async_trait;
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Outcome, Worked, Workspace};
 use skillopt_core::job::Envelope;
 use skillopt_queue::Ticket;
 
@@ -53,24 +54,54 @@ impl Calls<'_> {
         turn: u32,
     ) -> Result<ChatReply, CallError> {
         let name = format!("{}/{turn}", self.ticket.fence.0);
-        let answer = self.once(model, request, &name).await;
+        let client = model.client.as_ref();
+        let answer = self.once(client, model, request, &name).await;
         let first = match answer {
             Ok(reply) if Outcome::of_reply(&reply) == Outcome::Empty => reply,
             other => return other,
         };
-        let mut second = self.once(model, request, &format!("{name}/again")).await?;
+        let again = format!("{name}/again");
+        let mut second = self.once(client, model, request, &again).await?;
         second.usage += first.usage;
         Ok(second)
     }
 
+    /// Has an agent do a task, as turn number `turn`. One that says nothing and did not fail is asked
+    /// once more.
+    pub(crate) async fn work(
+        &self,
+        model: &Model,
+        request: &ChatRequest,
+        workspace: &Workspace,
+        turn: u32,
+    ) -> Result<(ChatReply, Worked), CallError> {
+        let name = format!("{}/{turn}", self.ticket.fence.0);
+        let agent = AtWork {
+            agent: model.client.as_ref(),
+            workspace,
+            worked: Mutex::new(Worked::default()),
+        };
+        let first = self.once(&agent, model, request, &name).await?;
+        let worked = agent.take();
+        let is_mute = first.text.trim().is_empty() && workspace.collect.is_empty();
+        if !is_mute || worked.failed.is_some() {
+            return Ok((first, worked));
+        }
+        let again = format!("{name}/again");
+        let mut second = self.once(&agent, model, request, &again).await?;
+        second.usage += first.usage;
+        Ok((second, agent.take()))
+    }
+
     async fn once(
         &self,
+        client: &dyn ChatModel,
         model: &Model,
         request: &ChatRequest,
         id: &str,
     ) -> Result<ChatReply, CallError> {
         let Some(meter) = self.meter else {
-            let answer = model.client.chat(request).await;
+            let answer = client.chat(request).await;
             self.metrics.call(&answer);
             return answer;
         };
@@ -80,7 +111,7 @@ impl Calls<'_> {
             profile: &model.profile,
             hedge_permille: self.envelope.limits.hedge_permille,
         };
-        match meter.call(which, model.client.as_ref(), request).await {
+        match meter.call(which, client, request).await {
             Metered::Made(answer) => {
                 self.metrics.call(&answer);
                 answer
@@ -95,5 +126,28 @@ impl Calls<'_> {
                 })
             }
         }
+    }
+}
+
+/// An agent as whoever counts calls sees it: one exchange, with all that it came to.
+struct AtWork<'a> {
+    agent: &'a dyn ChatModel,
+    workspace: &'a Workspace,
+    worked: Mutex<Worked>,
+}
+
+impl AtWork<'_> {
+    fn take(&self) -> Worked {
+        // No section under this lock can panic half-way.
+        std::mem::take(&mut self.worked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl ChatModel for AtWork<'_> {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
+        let (reply, worked) = self.agent.work(request, self.workspace).await?;
+        *self.worked.lock().unwrap_or_else(PoisonError::into_inner) = worked;
+        Ok(reply)
     }
 }

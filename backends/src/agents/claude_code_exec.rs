@@ -2,7 +2,7 @@
 
 use skillopt_core::kind::{Kind, int};
 
-use crate::declare::{BackendKey, Declaration, Label, SDK, Work, describes_nothing, key};
+use crate::declare::{BackendKey, Declaration, Label, SDK, Work, key};
 
 /// What the program knows of `claude_code_exec`.
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -19,7 +19,13 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     default_model: |_| Some("claude-sonnet-4-6"),
     timeout_seconds: Some(600.0),
     keys: KEYS,
-    describe: describes_nothing,
+    describe: |options, profile| {
+        let own = [
+            "claude_code_exec_effort",
+            "claude_code_exec_max_thinking_tokens",
+        ];
+        super::describe(options, profile, "claude_chat", "2.1.197", &own);
+    },
     connect: None,
 };
 

@@ -2,7 +2,7 @@
 
 use skillopt_core::kind::Kind;
 
-use crate::declare::{BackendKey, Declaration, Label, SWITCH, Work, describes_nothing, key};
+use crate::declare::{BackendKey, Declaration, Label, SWITCH, Work, key};
 
 /// What the program knows of `copilot_exec`.
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -22,7 +22,9 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     |_| Some(""),
     timeout_seconds: Some(600.0),
     keys: KEYS,
-    describe: describes_nothing,
+    describe: |options, profile| {
+        super::describe(options, profile, "openai_compatible", "1.0.102", &[]);
+    },
     connect: None,
 };
 

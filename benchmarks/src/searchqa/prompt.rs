@@ -8,6 +8,10 @@ const MARKER: &str = "[DOC]";
 const INTRO: &str = "You answer trivia clues. Each clue comes with text snippets found by a search \
                      engine; some of them do not matter.";
 
+const ANSWER: &str = "Say the answer as your last words, alone between tags, as few words as \
+                      possible and without repeating the clue:\n\
+                      <answer>Marie Curie</answer>";
+
 const TASK: &str = "## Task\n\
 The user message holds a section `Context` with the snippets, each starting with [DOC], and a \
 section `Question` with the clue. The answer is a short phrase that the context supports: a name, \
@@ -30,6 +34,20 @@ pub fn system(skill: &str) -> String {
     text.push_str("\n\n");
     text.push_str(TASK);
     text
+}
+
+/// What the skill of an agent is about, for its list of skills.
+pub(super) const SKILL_ABOUT: &str = "How to answer trivia clues from text snippets. Read it before \
+                                      you answer.";
+
+/// Returns what an agent is told; the task lies in its folder.
+#[must_use]
+pub fn exec() -> String {
+    format!(
+        "{INTRO} This time the clue lies in the file `task.md` of your working folder: a section \
+         `Context` with the snippets and a section `Question` with the clue. Read the whole file, \
+         follow the skill, and do not ask back; nobody is there. Change no file.\n\n{ANSWER}"
+    )
 }
 
 /// Returns the first user message.

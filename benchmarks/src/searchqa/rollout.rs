@@ -1,10 +1,13 @@
 //! One item: ask, score, write the row and the trajectory (benchmarks spec 2.2 and 2.4).
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
-use skillopt_backends::{Message, Role};
+use skillopt_backends::{Message, Role, Workspace};
 use skillopt_core::job::{Ending, RolloutRecord, Usage};
 
 use super::{NAME, VERSION, prompt, score};
+use crate::agent;
 use crate::contract::{Target, Task};
 use crate::error::RolloutError;
 
@@ -23,6 +26,9 @@ pub(super) async fn rollout(
     let item = read(task.item)?;
     let max_turns = setting(task.settings, "max_turns", 1).max(1);
     let max_tokens = setting(task.settings, "max_completion_tokens", 16_384);
+    if target.is_agent() {
+        return work(task, &item, target, max_turns, max_tokens).await;
+    }
     let system = prompt::system(&task.skill_text());
     let user = prompt::user(item.question, item.context);
 
@@ -62,6 +68,71 @@ pub(super) async fn rollout(
     Ok(RolloutRecord {
         ending,
         row: row(&item, score, reply, turns, ending),
+        conversation,
+        files: Map::new(),
+        usage,
+    })
+}
+
+/// The same with an agent: the task lies in its folder, the skill is installed there.
+async fn work(
+    task: Task<'_>,
+    item: &Question<'_>,
+    target: &dyn Target,
+    max_turns: u32,
+    max_tokens: u32,
+) -> Result<RolloutRecord, RolloutError> {
+    let user = prompt::user(item.question, item.context);
+    let mut usage = Usage::default();
+    let mut conversation = Vec::new();
+    let mut reply = String::new();
+    let mut turns = 0;
+    let mut failed = None;
+    while turns < max_turns {
+        let text = if turns == 0 {
+            user.clone()
+        } else {
+            prompt::review(&user, &reply)
+        };
+        let workspace = Workspace {
+            skill: agent::skill_document(task.skill, prompt::SKILL_ABOUT),
+            skill_files: task.skill_files.clone(),
+            files: BTreeMap::from([(agent::TASK_FILE.to_owned(), text.into_bytes())]),
+            collect: Vec::new(),
+        };
+        let (answer, worked) = target.work(prompt::exec(), workspace, max_tokens).await?;
+        usage += answer.usage;
+        reply = answer.text;
+        turns += 1;
+        conversation.extend(agent::entries(turns, &reply, &worked));
+        failed = worked.failed;
+        if failed.is_some() || (turns > 1 && reply.contains("<answer>")) {
+            break;
+        }
+    }
+    let score = score::evaluate(&reply, &item.answers);
+    conversation.push(verification(item, &score));
+    let is_mute = score::trim(&reply).is_empty();
+    let ending = if failed.is_some() || is_mute {
+        Ending::AgentFailed
+    } else {
+        Ending::Scored
+    };
+    let mut row = row(item, score, reply, turns, ending);
+    if let Some(reason) = failed {
+        // An answer that was never finished is none, whatever its beginning says.
+        for (key, value) in [
+            ("hard", Value::from(0)),
+            ("soft", Value::from(0.0)),
+            ("agent_ok", Value::from(false)),
+            ("fail_reason", Value::from(reason)),
+        ] {
+            row.insert(key.to_owned(), value);
+        }
+    }
+    Ok(RolloutRecord {
+        ending,
+        row,
         conversation,
         files: Map::new(),
         usage,

@@ -94,7 +94,7 @@ fn open_files() -> Check {
 }
 
 fn backends() -> Check {
-    let words = format!("available: {}", models::available().join(", "));
+    let words = format!("available: {}", models::available_in_any().join(", "));
     Check::new("backends", State::Fine, words)
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &WorkerArgs, out: &Out) -> Result<Exit, Failure> {
         ..Settings::cluster(
             &name,
             args.slots.0.iter().copied().collect(),
-            &models::available(),
+            &models::available_in_any(),
         )
     };
     let say = {

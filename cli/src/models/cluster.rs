@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use skillopt_agents::Agent;
 use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http};
 use skillopt_config::{BackendSettings, EnvLookup, Role};
@@ -12,7 +13,7 @@ use skillopt_core::job::Profile;
 use skillopt_worker::ModelFactory;
 
 use super::endpoint::{Pattern, is_loopback, normal};
-use super::{Simulations, connect, role_of};
+use super::{Means, Simulations, connect, role_of};
 use crate::failure::Failure;
 
 /// Makes clients with the credentials of the environment, which never leave this process. Servers
@@ -26,12 +27,12 @@ pub(crate) fn cluster_factory(
 ) -> Result<ModelFactory, Failure> {
     let settings = Arc::new(BackendSettings::from_env(env).map_err(Failure::from)?);
     let simulations = Simulations::default();
-    let http = Http::with(Transport::from_env(env));
+    let means = Means::new(Http::with(Transport::from_env(env)));
     Ok(Arc::new(move |profile: &Profile| {
         if profile.backend == "simulated" {
             return Ok(simulations.model(profile)?);
         }
-        Ok(client(profile, &settings, &allowed, &http)?)
+        Ok(client(profile, &settings, &allowed, &means)?)
     }))
 }
 
@@ -39,12 +40,22 @@ fn client(
     profile: &Profile,
     settings: &Arc<BackendSettings>,
     allowed: &[Pattern],
-    http: &Arc<Http>,
+    means: &Arc<Means>,
 ) -> Result<Arc<dyn ChatModel>, CallError> {
     match role_that_knows(profile, settings, allowed)? {
-        Some(role) => connect(profile, settings, role, http),
-        None => connect(profile, &Arc::default(), role_of(profile), http),
+        Some(role) => connect(profile, settings, role, means),
+        None => connect(profile, &Arc::default(), role_of(profile), means),
     }
+}
+
+/// Returns the backend whose address and credential a profile's calls take: an agent's are those of
+/// its provider.
+fn provider(profile: &Profile) -> &str {
+    let provider = profile.settings.get("provider");
+    let provider = provider.and_then(serde_json::Value::as_str);
+    provider
+        .filter(|_| Agent::is_known(&profile.backend))
+        .unwrap_or(&profile.backend)
 }
 
 /// Returns the role whose credentials are for the server that a profile names: its own first.
@@ -66,8 +77,9 @@ fn role_that_knows(
     let wanted = normal(&profile.endpoint);
     let knows = |role: &Role| {
         let mut known = profile.clone();
+        provider(profile).clone_into(&mut known.backend);
         settings.describe(*role, &mut known);
-        settings.names_any(*role, &profile.backend) && normal(&known.endpoint) == wanted
+        settings.names_any(*role, provider(profile)) && normal(&known.endpoint) == wanted
     };
     if let Some(role) = [own, other].into_iter().find(knows) {
         return Ok(Some(role));
@@ -75,7 +87,7 @@ fn role_that_knows(
     if is_loopback(&wanted) || allowed.iter().any(|pattern| pattern.matches(&wanted)) {
         return Ok(None);
     }
-    let backend = profile.backend.to_uppercase();
+    let backend = provider(profile).to_uppercase();
     Err(CallError::Misconfigured {
         endpoint: profile.endpoint.clone(),
         status: 0,

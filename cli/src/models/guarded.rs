@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Worked, Workspace};
 use skillopt_core::secret::Secret;
 use skillopt_runtime::redact::redact;
 
@@ -71,6 +71,20 @@ impl ChatModel for Guarded {
             linked = new;
         }
         clean(answer, &linked.secrets)
+    }
+
+    async fn work(
+        &self,
+        request: &ChatRequest,
+        workspace: &Workspace,
+    ) -> Result<(ChatReply, Worked), CallError> {
+        let linked = Arc::clone(&self.linked());
+        // What an agent did never held the credential: only its relay has it.
+        let (reply, worked) = match linked.client.work(request, workspace).await {
+            Ok((reply, worked)) => (Ok(reply), worked),
+            Err(error) => (Err(error), Worked::default()),
+        };
+        Ok((clean(reply, &linked.secrets)?, worked))
     }
 }
 

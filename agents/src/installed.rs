@@ -1,0 +1,229 @@
+//! Where a CLI's program lies, and what a sandbox must be able to read to run it.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::{Cli, Version};
+
+/// A program that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The program.
+    pub program: PathBuf,
+    /// Its version; `None` if it does not say.
+    pub version: Option<Version>,
+    /// Folders that it needs, itself included.
+    pub read_only: Vec<PathBuf>,
+    /// Folders for the `PATH` inside.
+    pub path: Vec<PathBuf>,
+}
+
+/// Why a CLI cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotInstalled {
+    /// There is no such program.
+    Missing {
+        /// What was looked for.
+        program: String,
+        /// How it can be had.
+        help: String,
+    },
+    /// Its folders cannot be read.
+    Unreadable(String),
+}
+
+impl std::fmt::Display for NotInstalled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Missing { program, help } => write!(f, "`{program}` is not installed; {help}"),
+            Self::Unreadable(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for NotInstalled {}
+
+/// Folders that every sandbox shows anyway.
+const SHOWN: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64"];
+
+impl Installed {
+    /// Finds a CLI: at `configured` if that is a path, else in the folders of `path`.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn find(cli: &Cli, configured: Option<&str>, path: &str) -> Result<Self, NotInstalled> {
+        let wanted = configured.unwrap_or(cli.program);
+        let found = look_up(wanted, path).ok_or_else(|| NotInstalled::Missing {
+            program: wanted.to_owned(),
+            help: format!(
+                "`npm install -g {}@{}`, or set `{}_path`",
+                cli.package, cli.tested.last, cli.backend
+            ),
+        })?;
+        let program = native(cli, &found).unwrap_or(found);
+        Self::at(&program, path)
+    }
+
+    /// Makes what is needed of a program that lies at a path.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn at(program: &Path, path: &str) -> Result<Self, NotInstalled> {
+        let real = program.canonicalize().map_err(|e| {
+            NotInstalled::Unreadable(format!("`{}` cannot be read: {e}", program.display()))
+        })?;
+        let mut read_only = Vec::new();
+        let mut folders = Vec::new();
+        add(&mut read_only, package_of(&real));
+        // A bundle of ripgrep lies beside some programs; several CLIs need one.
+        if let Some(rg) = look_up("rg", path) {
+            folders.extend(rg.parent().map(Path::to_path_buf));
+        }
+        if is_script(&real)
+            && let Some(node) = look_up("node", path)
+        {
+            let node = node.canonicalize().unwrap_or(node);
+            folders.extend(node.parent().map(Path::to_path_buf));
+            if let Some(prefix) = node.parent().and_then(Path::parent) {
+                add(&mut read_only, prefix.to_path_buf());
+            }
+        }
+        Ok(Self {
+            program: real,
+            version: None,
+            read_only,
+            path: folders,
+        })
+    }
+}
+
+fn add(folders: &mut Vec<PathBuf>, folder: PathBuf) {
+    let is_shown = SHOWN.iter().any(|shown| folder.starts_with(shown));
+    if !is_shown && !folders.contains(&folder) {
+        folders.push(folder);
+    }
+}
+
+fn look_up(name: &str, path: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| path.is_file());
+    }
+    let folders = std::env::split_paths(path);
+    folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+/// Packages hold a native program beside the script that starts it; the script needs Node, and may
+/// not have been set up.
+fn native(cli: &Cli, found: &Path) -> Option<PathBuf> {
+    let real = found.canonicalize().ok()?;
+    let modules = real
+        .ancestors()
+        .find(|folder| folder.ends_with("node_modules"))?;
+    let below = match cli.program {
+        "codex" => "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+        "claude" => "@anthropic-ai/claude-code-linux-x64/claude",
+        "opencode" => "opencode-linux-x64/bin/opencode",
+        "copilot" => "@github/copilot-linux-x64/copilot",
+        _ => return None,
+    };
+    Some(modules.join(below)).filter(|path| path.is_file())
+}
+
+/// Returns the package that a program belongs to: what lies directly in the innermost
+/// `node_modules`, with its scope; else the program's own folder.
+fn package_of(program: &Path) -> PathBuf {
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    for above in program.ancestors() {
+        let Some(parent) = above.parent() else {
+            break;
+        };
+        let is_scope = parent
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('@'));
+        let holder = if is_scope {
+            parent.parent()
+        } else {
+            Some(parent)
+        };
+        if holder.is_some_and(|holder| holder.ends_with("node_modules")) {
+            // A script finds its dependencies beside it.
+            return if is_script(program) {
+                holder.unwrap_or(folder).to_path_buf()
+            } else {
+                above.to_path_buf()
+            };
+        }
+    }
+    folder.to_path_buf()
+}
+
+fn is_script(program: &Path) -> bool {
+    let mut head = [0; 2];
+    let read = std::fs::File::open(program)
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
+    read.is_ok() && head == *b"#!"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli;
+
+    fn put(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_native_program_is_taken_and_only_its_package_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let modules = dir.path().canonicalize().unwrap().join("lib/node_modules");
+        let package = modules.join("@openai/codex-linux-x64");
+        let native = package.join("vendor/x86_64-unknown-linux-musl/bin/codex");
+        put(&native, "\u{7f}ELF");
+        put(
+            &modules.join("@openai/codex/bin/codex"),
+            "#!/usr/bin/env node\n",
+        );
+        let path = modules.join("@openai/codex/bin");
+        let codex = cli::find("codex_exec").unwrap();
+        let found = Installed::find(codex, None, path.to_str().unwrap()).unwrap();
+        assert_eq!(found.program, native);
+        assert_eq!(found.read_only, [package]);
+    }
+
+    #[test]
+    fn a_script_is_shown_with_what_it_needs() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let modules = root.join("app/node_modules");
+        put(
+            &modules.join("@google/gemini-cli/bundle/gemini"),
+            "#!/usr/bin/env node\n",
+        );
+        put(&root.join("node/bin/node"), "\u{7f}ELF");
+        let path = format!(
+            "{}:{}",
+            modules.join("@google/gemini-cli/bundle").display(),
+            root.join("node/bin").display()
+        );
+        let gemini = cli::find("gemini_exec").unwrap();
+        let found = Installed::find(gemini, None, &path).unwrap();
+        assert_eq!(found.read_only, [modules, root.join("node")]);
+        assert_eq!(found.path, [root.join("node/bin")]);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_what_helps() {
+        let codex = cli::find("codex_exec").unwrap();
+        let words = Installed::find(codex, None, "/nowhere")
+            .unwrap_err()
+            .to_string();
+        assert!(words.contains("`codex` is not installed"), "{words}");
+        assert!(
+            words.contains("npm install -g @openai/codex@0.171.0"),
+            "{words}"
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! What a run means: an answer, the agent's own failure, or nothing that can be judged.
+//!
+//! Only the first two are scored. Whatever the provider, the worker or the machine did wrong is an
+//! error, and never a score.
+
+use std::time::Duration;
+
+use skillopt_backends::CallError;
+use skillopt_core::job::Usage;
+use skillopt_sandbox::Ending;
+
+use crate::account::{Account, Outcome};
+use crate::relay::{Record, Refusal, Trouble};
+
+/// What a run means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The agent answered; the text may be empty where a file is the answer.
+    Answered(String),
+    /// The agent failed by itself: out of time, turns, room or words.
+    Failed(String),
+    /// Nothing can be said of the agent.
+    NotJudged(CallError),
+}
+
+/// Judges a run. `endpoint` names the provider in errors.
+#[must_use]
+pub fn judge(
+    ending: &Ending,
+    account: &Account,
+    record: &Record,
+    endpoint: &str,
+    wall: Duration,
+) -> Verdict {
+    // What the task itself was not allowed is its own end, whatever the CLI made of it.
+    let cap = record
+        .refused
+        .iter()
+        .find(|refusal| matches!(refusal, Refusal::Requests(_) | Refusal::Tokens(_)));
+    if let Some(cap) = cap {
+        return Verdict::Failed(cap.to_string());
+    }
+    match ending {
+        Ending::Lost(why) => return Verdict::NotJudged(lost(endpoint, why)),
+        Ending::Limit(limit) => {
+            return Verdict::Failed(format!("it used more {limit} than it may"));
+        }
+        Ending::TimedOut => {
+            return match &record.trouble {
+                // It waited for the provider, not for itself.
+                Some(trouble) => Verdict::NotJudged(error(trouble, endpoint)),
+                None => Verdict::Failed(format!("it was not done within {} s", wall.as_secs())),
+            };
+        }
+        Ending::Exited(_) | Ending::Signalled(_) => {}
+    }
+    let text = account.final_text.clone().unwrap_or_default();
+    let words = account.errors.first().cloned().unwrap_or_default();
+    match account.outcome {
+        Outcome::Success => Verdict::Answered(text),
+        // The relay counts for itself: if tokens came, the answer is whole.
+        Outcome::SuspectNoUsage if record.tokens.total() > 0 && record.trouble.is_none() => {
+            Verdict::Answered(text)
+        }
+        Outcome::MaxTurns => Verdict::Failed("it used all its turns".to_owned()),
+        Outcome::MaxOutputTokens => {
+            Verdict::Failed("its answer was longer than allowed".to_owned())
+        }
+        Outcome::ContextOverflow => {
+            Verdict::Failed("the conversation no longer fitted into the model".to_owned())
+        }
+        Outcome::BudgetExceeded => Verdict::Failed("it used all the money of its task".to_owned()),
+        Outcome::Filtered => Verdict::NotJudged(CallError::Filtered {
+            endpoint: endpoint.to_owned(),
+            detail: words,
+            usage: usage(record),
+        }),
+        outcome => Verdict::NotJudged(match &record.trouble {
+            Some(trouble) => error(trouble, endpoint),
+            None => unexplained(outcome, &words, endpoint),
+        }),
+    }
+}
+
+/// Returns the tokens of a run, as the relay counted them.
+#[must_use]
+pub fn usage(record: &Record) -> Usage {
+    let answered = record
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.tokens.total() > 0);
+    Usage {
+        calls: answered.count() as u64,
+        prompt_tokens: record.tokens.input,
+        completion_tokens: record.tokens.output,
+        cached_tokens: record.tokens.cached,
+        reasoning_tokens: record.tokens.reasoning,
+    }
+}
+
+fn lost(endpoint: &str, why: &str) -> CallError {
+    CallError::Connection {
+        endpoint: endpoint.to_owned(),
+        detail: format!("the agent's sandbox was lost: {why}"),
+    }
+}
+
+/// Errors of the provider, as a chat backend would tell them.
+fn error(trouble: &Trouble, endpoint: &str) -> CallError {
+    let endpoint = endpoint.to_owned();
+    let (status, detail, wait) = match trouble {
+        Trouble::Gate(why) => {
+            return CallError::Connection {
+                endpoint,
+                detail: why.clone(),
+            };
+        }
+        Trouble::Provider {
+            status,
+            words,
+            retry_after_ms,
+        } => (
+            *status,
+            words.clone(),
+            retry_after_ms.map(Duration::from_millis),
+        ),
+    };
+    match status {
+        0 => CallError::Connection { endpoint, detail },
+        401 | 403 => CallError::Unauthorized {
+            endpoint,
+            status,
+            detail,
+        },
+        429 => CallError::Throttled {
+            endpoint,
+            retry_after: wait,
+        },
+        408 | 409 | 425 | 500..=599 => CallError::Server {
+            endpoint,
+            status,
+            retry_after: wait,
+            detail,
+        },
+        413 => CallError::Rejected {
+            endpoint,
+            status,
+            detail,
+        },
+        _ => CallError::Misconfigured {
+            endpoint,
+            status,
+            detail,
+        },
+    }
+}
+
+/// An end that nothing at the relay explains.
+fn unexplained(outcome: Outcome, words: &str, endpoint: &str) -> CallError {
+    let what = match outcome {
+        Outcome::Crashed => "the agent's program ended without saying how",
+        Outcome::Killed | Outcome::Interrupted => "the agent's program was killed from outside",
+        Outcome::NoModelCall => "the agent's program asked the model nothing",
+        _ => "the agent's program failed",
+    };
+    CallError::Malformed {
+        endpoint: endpoint.to_owned(),
+        detail: if words.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{what}: {words}")
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use skillopt_backends::Disposition;
+    use skillopt_sandbox::Limit;
+
+    use super::*;
+
+    fn verdict(ending: &Ending, outcome: Outcome, change: impl FnOnce(&mut Record)) -> Verdict {
+        let mut record = Record::default();
+        change(&mut record);
+        let account = Account {
+            final_text: Some("42".to_owned()),
+            ..Account::of(outcome)
+        };
+        judge(
+            ending,
+            &account,
+            &record,
+            "http://h/v1",
+            Duration::from_secs(9),
+        )
+    }
+
+    fn trouble(status: u16) -> impl FnOnce(&mut Record) {
+        move |record| {
+            record.trouble = Some(Trouble::Provider {
+                status,
+                words: "no".to_owned(),
+                retry_after_ms: None,
+            });
+        }
+    }
+
+    #[test]
+    fn only_the_agents_own_doing_is_scored() {
+        let end = Ending::Exited(0);
+        let none = |_: &mut Record| {};
+        assert_eq!(
+            verdict(&end, Outcome::Success, none),
+            Verdict::Answered("42".to_owned())
+        );
+        for (ending, outcome) in [
+            (Ending::TimedOut, Outcome::Success),
+            (Ending::Limit(Limit::Memory), Outcome::Success),
+            (end.clone(), Outcome::MaxTurns),
+            (end.clone(), Outcome::ContextOverflow),
+            (end.clone(), Outcome::MaxOutputTokens),
+        ] {
+            let seen = verdict(&ending, outcome, none);
+            assert!(
+                matches!(seen, Verdict::Failed(_)),
+                "{ending:?} {outcome:?}: {seen:?}"
+            );
+        }
+        for outcome in [
+            Outcome::Crashed,
+            Outcome::Killed,
+            Outcome::NoModelCall,
+            Outcome::SuspectNoUsage,
+            Outcome::AuthError,
+            Outcome::ServerError,
+            Outcome::RateLimited,
+        ] {
+            let seen = verdict(&end, outcome, none);
+            assert!(
+                matches!(seen, Verdict::NotJudged(_)),
+                "{outcome:?}: {seen:?}"
+            );
+        }
+        let seen = verdict(&Ending::Lost("x".to_owned()), Outcome::Success, none);
+        assert!(matches!(seen, Verdict::NotJudged(_)), "{seen:?}");
+    }
+
+    #[test]
+    fn trouble_with_the_provider_has_its_class() {
+        for (status, want) in [
+            (401, Disposition::StopRun),
+            (404, Disposition::StopRun),
+            (429, Disposition::Retry(None)),
+            (503, Disposition::Retry(None)),
+            (0, Disposition::Retry(None)),
+        ] {
+            let seen = verdict(&Ending::Exited(1), Outcome::ServerError, trouble(status));
+            let Verdict::NotJudged(error) = seen else {
+                panic!("{status}: {seen:?}");
+            };
+            assert_eq!(error.disposition(), want, "{status}");
+        }
+        // Out of time because of the provider is not out of time.
+        let seen = verdict(&Ending::TimedOut, Outcome::Killed, trouble(0));
+        assert!(matches!(seen, Verdict::NotJudged(_)), "{seen:?}");
+    }
+
+    #[test]
+    fn a_cap_of_the_task_is_the_agents_end() {
+        let seen = verdict(&Ending::Exited(1), Outcome::ServerError, |record| {
+            record.refused.push(Refusal::Tokens(100));
+        });
+        assert!(matches!(seen, Verdict::Failed(_)), "{seen:?}");
+    }
+}

@@ -1,0 +1,63 @@
+//! Agents: CLIs in sandboxes of this machine, which is tried out when the first one is wanted.
+
+use std::sync::{Arc, OnceLock};
+
+use skillopt_agents::Agent;
+use skillopt_backends::declare::Local;
+use skillopt_backends::{CallError, ChatModel};
+use skillopt_core::job::Profile;
+use skillopt_sandbox::{Host, Policy, Settings};
+
+use super::way_out::Out;
+
+/// Names how strong a sandbox has to be: `auto`, `bubblewrap`, `landlock`, or `none`, which is none.
+const POLICY: &str = "SKILLOPT_SANDBOX";
+
+/// The sandboxes of this process.
+#[derive(Default)]
+pub(super) struct Agents(OnceLock<Result<(Host, tempfile::TempDir), String>>);
+
+impl Agents {
+    /// Returns whether a profile wants an agent.
+    pub(super) fn is_for(profile: &Profile) -> bool {
+        profile.role == "target" && Agent::is_known(&profile.backend)
+    }
+
+    /// Makes an agent.
+    ///
+    /// # Errors
+    /// It cannot be run here.
+    pub(super) fn model(
+        &self,
+        profile: &Profile,
+        local: &Local<'_>,
+    ) -> Result<Arc<dyn ChatModel>, CallError> {
+        let host = self.0.get_or_init(host).as_ref();
+        let (host, _) = host.map_err(|why| CallError::Misconfigured {
+            endpoint: profile.backend.clone(),
+            status: 0,
+            detail: why.clone(),
+        })?;
+        let way_out = Arc::new(Out(Arc::clone(local.http)));
+        Ok(Arc::new(Agent::new(profile, local, host.clone(), way_out)?))
+    }
+}
+
+fn host() -> Result<(Host, tempfile::TempDir), String> {
+    let policy = std::env::var(POLICY).unwrap_or_else(|_| "auto".to_owned());
+    let policy = Policy::parse(&policy).map_err(|e| format!("{POLICY}: {e}"))?;
+    // Sockets lie below it, whose paths are short.
+    let folder = tempfile::Builder::new()
+        .prefix("skillopt-")
+        .tempdir()
+        .map_err(|e| format!("no folder for sandboxes: {e}"))?;
+    let host = Host::open(Settings {
+        folder: folder.path().join("s"),
+        init: std::env::current_exe().map_err(|e| format!("this program is gone: {e}"))?,
+        init_args: vec!["sandbox-init".to_owned()],
+        policy,
+        bubblewrap: None,
+        cgroup: None,
+    });
+    Ok((host.map_err(|e| e.to_string())?, folder))
+}

@@ -1,0 +1,8 @@
+//! Real agent CLIs in real sandboxes, against a scripted model server.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod faults;
+mod real;
+mod rig;
+mod way_out;
