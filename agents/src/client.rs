@@ -78,6 +78,7 @@ impl Agent {
                 address: provider.address,
                 credential: provider.credential,
                 model: profile.model.clone(),
+                marker: String::new(),
                 caps: Caps {
                     requests: count("agent_max_requests"),
                     tokens: count("agent_max_tokens"),
@@ -166,6 +167,7 @@ fn reply(finished: Finished, cli: &Cli) -> Result<(ChatReply, Worked), CallError
     if !finished.record.refused.is_empty() {
         let words = finished.record.refused.iter().map(ToString::to_string);
         put("refused", words.collect());
+        put("refusals", finished.record.refusals.into());
     }
     if !finished.refused.is_empty() {
         let words = finished.refused.iter();

@@ -29,6 +29,17 @@ pub enum NotInstalled {
     },
     /// Its folders cannot be read.
     Unreadable(String),
+    /// It is of a release whose flags and events are not known.
+    OtherRelease {
+        /// What was found.
+        program: String,
+        /// Its release.
+        found: Version,
+        /// The releases that are known.
+        known: String,
+        /// How one of them can be had.
+        help: String,
+    },
 }
 
 impl std::fmt::Display for NotInstalled {
@@ -36,6 +47,16 @@ impl std::fmt::Display for NotInstalled {
         match self {
             Self::Missing { program, help } => write!(f, "`{program}` is not installed; {help}"),
             Self::Unreadable(why) => f.write_str(why),
+            Self::OtherRelease {
+                program,
+                found,
+                known,
+                help,
+            } => write!(
+                f,
+                "`{program}` is of release {found}, whose flags and events are not known (known: \
+                 {known}); {help}"
+            ),
         }
     }
 }
@@ -60,7 +81,16 @@ impl Installed {
             ),
         })?;
         let program = native(cli, &found).unwrap_or(found);
-        Self::at(&program, path)
+        let installed = Self::at(&program, path)?;
+        match installed.version {
+            Some(version) if !cli.tested.holds(version) => Err(NotInstalled::OtherRelease {
+                program: wanted.to_owned(),
+                found: version,
+                known: cli.tested.to_string(),
+                help: format!("`npm install -g {}@{}`", cli.package, cli.tested.last),
+            }),
+            _ => Ok(installed),
+        }
     }
 
     /// Makes what is needed of a program that lies at a path.
@@ -73,7 +103,15 @@ impl Installed {
         })?;
         let mut read_only = Vec::new();
         let mut folders = Vec::new();
-        add(&mut read_only, package_of(&real));
+        let package = package_of(&real);
+        // A program that lies by itself is shown by itself, not with all that lies around it.
+        let is_package = package
+            .ancestors()
+            .any(|folder| folder.ends_with("node_modules"));
+        add(
+            &mut read_only,
+            if is_package { package } else { real.clone() },
+        );
         // A bundle of ripgrep lies beside some programs; several CLIs need one.
         if let Some(rg) = look_up("rg", path) {
             folders.extend(rg.parent().map(Path::to_path_buf));
@@ -83,13 +121,12 @@ impl Installed {
         {
             let node = node.canonicalize().unwrap_or(node);
             folders.extend(node.parent().map(Path::to_path_buf));
-            if let Some(prefix) = node.parent().and_then(Path::parent) {
-                add(&mut read_only, prefix.to_path_buf());
-            }
+            // It stands alone: its folder may be somebody's home.
+            add(&mut read_only, node);
         }
         Ok(Self {
+            version: release(&real),
             program: real,
-            version: None,
             read_only,
             path: folders,
         })
@@ -158,6 +195,19 @@ fn package_of(program: &Path) -> PathBuf {
     folder.to_path_buf()
 }
 
+/// Returns the release that the package of a program says it is of; `None` for a program without a
+/// package.
+fn release(program: &Path) -> Option<Version> {
+    let modules = |folder: &&Path| folder.ends_with("node_modules");
+    let inside = program.ancestors().take_while(|folder| !modules(folder));
+    let manifests = inside.map(|folder| folder.join("package.json"));
+    let text = manifests
+        .into_iter()
+        .find_map(|path| std::fs::read_to_string(path).ok())?;
+    let manifest: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Version::find(manifest.get("version")?.as_str()?)
+}
+
 fn is_script(program: &Path) -> bool {
     let mut head = [0; 2];
     let read = std::fs::File::open(program)
@@ -210,8 +260,30 @@ mod tests {
         );
         let gemini = cli::find("gemini_exec").unwrap();
         let found = Installed::find(gemini, None, &path).unwrap();
-        assert_eq!(found.read_only, [modules, root.join("node")]);
+        assert_eq!(found.read_only, [modules, root.join("node/bin/node")]);
         assert_eq!(found.path, [root.join("node/bin")]);
+    }
+
+    #[test]
+    fn a_program_of_another_release_is_refused_and_one_by_itself_shows_nothing_around_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let package = root.join("node_modules/@anthropic-ai/claude-code-linux-x64");
+        put(&package.join("claude"), "\u{7f}ELF");
+        put(&package.join("package.json"), r#"{"version": "9.9.9"}"#);
+        let claude = cli::find("claude_code_exec").unwrap();
+        let path = package.join("claude");
+        let words = Installed::find(claude, path.to_str(), "")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            words.contains("9.9.9") && words.contains("2.1.197"),
+            "{words}"
+        );
+        put(&root.join("somebody/claude"), "\u{7f}ELF");
+        let path = root.join("somebody/claude");
+        let found = Installed::find(claude, path.to_str(), "").unwrap();
+        assert_eq!(found.read_only, [path]);
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Plan {
     pub credential: HeaderMap,
     /// The only model that may be asked.
     pub model: String,
+    /// A text whose passing is noted, such as a line of the skill; empty for none.
+    pub marker: String,
     /// Limits of the task.
     pub caps: Caps,
     /// How often, and how long apart, a request is tried that may yet succeed.

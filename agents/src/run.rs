@@ -104,7 +104,11 @@ pub async fn run(
     let folder = tempfile::tempdir().map_err(|e| not_begun(e.to_string()))?;
     let socket = folder.path().join("model.sock");
     let listener = UnixListener::bind(&socket).map_err(|e| not_begun(e.to_string()))?;
-    let relay = Relay::new(order.plan.clone(), way_out, gate);
+    let plan = Plan {
+        marker: marker(order.skill).to_owned(),
+        ..order.plan.clone()
+    };
+    let relay = Relay::new(plan, way_out, gate);
     let way_in = skillopt_sandbox::Relay { socket };
     let limits = order.limits.clone();
     let wall = limits.wall;
@@ -147,6 +151,7 @@ pub async fn run(
         // A relay serves until it is dropped.
         () = relay.serve_unix(listener) => Err(skillopt_sandbox::Error::Start("the relay ended".to_owned())),
     };
+    relay.close().await;
     let report = report.map_err(|e| not_begun(e.to_string()))?;
     let end = end(&report.ending);
     let mut account = match (stream, order.program) {
@@ -172,7 +177,7 @@ pub async fn run(
     let record = relay.record();
     Ok(Finished {
         verdict: judge(&report.ending, &account, &record, &order.plan.address, wall),
-        is_skill_seen: is_skill_seen(order.skill, &record),
+        is_skill_seen: record.is_marker_seen,
         account,
         record,
         files,
@@ -249,17 +254,15 @@ fn task(call: Call, order: &Order<'_>, home: &str, tmp: &str) -> Task {
     }
 }
 
-/// Returns whether the skill's most telling line stood in a request. CLIs put the text into frames of
-/// their own, so that the whole is not looked for.
-fn is_skill_seen(skill: &str, record: &Record) -> bool {
+/// Returns the most telling line of a skill. CLIs put its text into frames of their own, so that the
+/// whole is not looked for.
+fn marker(skill: &str) -> &str {
     let body = match skill.strip_prefix("---\n") {
         Some(rest) => rest.split_once("\n---\n").map_or(rest, |(_, body)| body),
         None => skill,
     };
-    let Some(line) = body.lines().map(str::trim).max_by_key(|line| line.len()) else {
-        return false;
-    };
-    !line.is_empty() && record.exchanges.iter().any(|exchange| exchange.sent(line))
+    let lines = body.lines().map(str::trim);
+    lines.max_by_key(|line| line.len()).unwrap_or_default()
 }
 
 /// Names what a CLI speaks.

@@ -32,6 +32,20 @@ pub fn judge(
     endpoint: &str,
     wall: Duration,
 ) -> Verdict {
+    if let Ending::Lost(why) = ending {
+        return Verdict::NotJudged(lost(endpoint, why));
+    }
+    // A conversation that no longer fits is the agent's own doing, though the provider says so.
+    let is_own = matches!(
+        account.outcome,
+        Outcome::ContextOverflow | Outcome::MaxOutputTokens | Outcome::MaxTurns
+    );
+    // Whoever was let down by the provider is not judged, whatever else became of it.
+    if let Some(trouble) = &record.trouble
+        && !is_own
+    {
+        return let_down(trouble, record, endpoint);
+    }
     // What the task itself was not allowed is its own end, whatever the CLI made of it.
     let cap = record
         .refused
@@ -46,11 +60,7 @@ pub fn judge(
             return Verdict::Failed(format!("it used more {limit} than it may"));
         }
         Ending::TimedOut => {
-            return match &record.trouble {
-                // It waited for the provider, not for itself.
-                Some(trouble) => Verdict::NotJudged(error(trouble, endpoint)),
-                None => Verdict::Failed(format!("it was not done within {} s", wall.as_secs())),
-            };
+            return Verdict::Failed(format!("it was not done within {} s", wall.as_secs()));
         }
         Ending::Exited(_) | Ending::Signalled(_) => {}
     }
@@ -59,9 +69,7 @@ pub fn judge(
     match account.outcome {
         Outcome::Success => Verdict::Answered(text),
         // The relay counts for itself: if tokens came, the answer is whole.
-        Outcome::SuspectNoUsage if record.tokens.total() > 0 && record.trouble.is_none() => {
-            Verdict::Answered(text)
-        }
+        Outcome::SuspectNoUsage if record.tokens.total() > 0 => Verdict::Answered(text),
         Outcome::MaxTurns => Verdict::Failed("it used all its turns".to_owned()),
         Outcome::MaxOutputTokens => {
             Verdict::Failed("its answer was longer than allowed".to_owned())
@@ -75,11 +83,32 @@ pub fn judge(
             detail: words,
             usage: usage(record),
         }),
-        outcome => Verdict::NotJudged(match &record.trouble {
-            Some(trouble) => error(trouble, endpoint),
-            None => unexplained(outcome, &words, endpoint),
-        }),
+        outcome => Verdict::NotJudged(unexplained(outcome, &words, endpoint)),
     }
+}
+
+/// What trouble with the provider means. A refusal of a later request, after the provider took
+/// earlier ones, is of that request alone: no agent can stop a whole run by what it asks.
+fn let_down(trouble: &Trouble, record: &Record, endpoint: &str) -> Verdict {
+    let has_answered = record
+        .exchanges
+        .iter()
+        .any(|exchange| exchange.said.finish.is_some());
+    match trouble {
+        Trouble::Provider { status, words, .. }
+            if has_answered && (400..500).contains(status) && !may_pass(*status) =>
+        {
+            Verdict::Failed(format!(
+                "the provider refused a request of the agent: {words}"
+            ))
+        }
+        trouble => Verdict::NotJudged(error(trouble, endpoint)),
+    }
+}
+
+/// Statuses that say nothing of a single request.
+const fn may_pass(status: u16) -> bool {
+    matches!(status, 401 | 403 | 408 | 409 | 425 | 429)
 }
 
 /// Returns the tokens of a run, as the relay counted them.

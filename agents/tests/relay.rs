@@ -89,6 +89,7 @@ impl Rig {
             address,
             credential,
             model: "m-1".to_owned(),
+            marker: "THE SKILL".to_owned(),
             caps: Caps::default(),
             tries: Tries {
                 base: Duration::from_millis(1),

@@ -32,7 +32,7 @@ impl Auth {
         Ok(Self::Header {
             name: http::header::AUTHORIZATION,
             value: bearer(key.expose().trim(), endpoint)?,
-            secret: Arc::new(key),
+            secret: Arc::new(Secret::new(key.expose().trim())),
         })
     }
 
@@ -48,7 +48,7 @@ impl Auth {
         Ok(Self::Header {
             name: HeaderName::from_static(name),
             value: secret_header(key.expose().trim(), endpoint)?,
-            secret: Arc::new(key),
+            secret: Arc::new(Secret::new(key.expose().trim())),
         })
     }
 

@@ -23,10 +23,13 @@ pub(crate) fn classify(answer: &Answer, endpoint: &str, secrets: &[&str]) -> Cal
     let endpoint = endpoint.to_owned();
     let status = answer.status.as_u16();
     let detail = detail(&answer.body, secrets);
+    // What tells the class may stand behind the part that is shown.
+    let body = &answer.body[..answer.body.len().min(DETAIL_BYTES_MAX)];
+    let told = String::from_utf8_lossy(body);
     let retry_after = retry_after(&answer.headers);
     match answer.status {
         StatusCode::TOO_MANY_REQUESTS => {
-            if out_of_quota(&detail) {
+            if out_of_quota(&told) {
                 return CallError::Unauthorized {
                     endpoint,
                     status,
@@ -57,7 +60,7 @@ pub(crate) fn classify(answer: &Answer, endpoint: &str, secrets: &[&str]) -> Cal
             retry_after,
             detail,
         },
-        StatusCode::BAD_REQUEST if is_filtered(&detail) => CallError::Filtered {
+        StatusCode::BAD_REQUEST if is_filtered(&told) => CallError::Filtered {
             endpoint,
             detail,
             usage: Usage::default(),
@@ -72,13 +75,11 @@ pub(crate) fn classify(answer: &Answer, endpoint: &str, secrets: &[&str]) -> Cal
             status,
             detail: "a redirect; give the final address (keys are never sent on)".to_owned(),
         },
-        s if s.is_client_error() && (status == 413 || is_too_long(&detail)) => {
-            CallError::Rejected {
-                endpoint,
-                status,
-                detail,
-            }
-        }
+        s if s.is_client_error() && (status == 413 || is_too_long(&told)) => CallError::Rejected {
+            endpoint,
+            status,
+            detail,
+        },
         // A parameter this server does not know would be refused in every call.
         s if s.is_client_error() => CallError::Misconfigured {
             endpoint,
@@ -181,6 +182,15 @@ mod tests {
         check(302, "", "Misconfigured");
         check(400, "maximum context length is 4096 tokens", "Rejected");
         check(413, "", "Rejected");
+        let padded = |code: &str| {
+            format!(
+                "{{\"error\":{{\"message\":\"{}\",\"code\":\"{code}\"}}}}",
+                "x ".repeat(2_000)
+            )
+        };
+        check(400, &padded("content_filter"), "Filtered");
+        check(400, &padded("context_length_exceeded"), "Rejected");
+        check(429, &padded("insufficient_quota"), "Unauthorized");
         check(400, r#"{"error":{"code":"content_filter"}}"#, "Filtered");
         check(
             400,

@@ -14,7 +14,7 @@ use skillopt_agents::Agent;
 use skillopt_backends::declare::{Declaration, Local, Options, Work};
 use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http, registry};
-use skillopt_config::{BackendSettings, Role, RunConfig};
+use skillopt_config::{BackendSettings, Role, RunConfig, is_secret_name};
 use skillopt_core::job::Profile;
 use skillopt_sim::{Simulated, SimulatedModel};
 use skillopt_worker::ModelFactory;
@@ -53,16 +53,28 @@ pub(crate) fn available_in_any() -> Vec<&'static str> {
 }
 
 /// What clients are made with, and all of a process share.
+#[derive(Clone)]
 pub(crate) struct Means {
     http: Arc<Http>,
-    agents: Agents,
+    agents: Arc<Agents>,
+    /// Whether the server may be called, but is not one that this process has a credential for.
+    is_bare: bool,
 }
 
 impl Means {
     fn new(http: Arc<Http>) -> Arc<Self> {
         Arc::new(Self {
             http,
-            agents: Agents::default(),
+            agents: Arc::default(),
+            is_bare: false,
+        })
+    }
+
+    /// The same without credentials of the environment.
+    fn bare(&self) -> Arc<Self> {
+        Arc::new(Self {
+            is_bare: true,
+            ..self.clone()
         })
     }
 }
@@ -129,7 +141,11 @@ fn link(
     let local = Local {
         options: Options(&option),
         secret: &|key| credentials.secret(key),
-        env: &|name| credentials.env(name),
+        env: &|name| match means.is_bare {
+            // A server that is called without a key gets none that lies around, either.
+            true if is_secret_name(name) => None,
+            _ => credentials.env(name),
+        },
         http: &means.http,
     };
     let client = if Agents::is_for(profile) {

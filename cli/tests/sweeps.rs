@@ -92,9 +92,9 @@ fn every_cell_that_cannot_be_run_is_named() {
         ),
         (
             "seeds: [1, 2]",
-            "harnesses: [chat, codex_exec]",
+            "harnesses: [chat, cursor_exec]",
             vec![
-                "cells large/searchqa/codex_exec, small/searchqa/codex_exec",
+                "cells large/searchqa/cursor_exec, small/searchqa/cursor_exec",
                 "cannot be called by this release",
             ],
         ),

@@ -55,15 +55,22 @@ impl Calls<'_> {
     ) -> Result<ChatReply, CallError> {
         let name = format!("{}/{turn}", self.ticket.fence.0);
         let client = model.client.as_ref();
-        let answer = self.once(client, model, request, &name).await;
+        let hedge = self.envelope.limits.hedge_permille;
+        let answer = self.once((client, hedge), model, request, &name).await;
         let first = match answer {
             Ok(reply) if Outcome::of_reply(&reply) == Outcome::Empty => reply,
             other => return other,
         };
         let again = format!("{name}/again");
-        let mut second = self.once(client, model, request, &again).await?;
+        let mut second = self.once((client, hedge), model, request, &again).await?;
         second.usage += first.usage;
         Ok(second)
+    }
+
+    /// Returns whether somebody who pays has a cap.
+    pub(crate) fn is_capped(&self) -> bool {
+        let payer = self.envelope.payer.as_ref();
+        self.meter.is_some() && payer.is_some_and(|payer| payer.is_capped)
     }
 
     /// Has an agent do a task, as turn number `turn`. One that says nothing and did not fail is asked
@@ -81,21 +88,22 @@ impl Calls<'_> {
             workspace,
             worked: Mutex::new(Worked::default()),
         };
-        let first = self.once(&agent, model, request, &name).await?;
+        let first = self.once((&agent, 0), model, request, &name).await?;
         let worked = agent.take();
         let is_mute = first.text.trim().is_empty() && workspace.collect.is_empty();
         if !is_mute || worked.failed.is_some() {
             return Ok((first, worked));
         }
         let again = format!("{name}/again");
-        let mut second = self.once(&agent, model, request, &again).await?;
+        let mut second = self.once((&agent, 0), model, request, &again).await?;
         second.usage += first.usage;
         Ok((second, agent.take()))
     }
 
+    /// Makes one call; of a thousand such, so many may be made twice.
     async fn once(
         &self,
-        client: &dyn ChatModel,
+        (client, hedge_permille): (&dyn ChatModel, u32),
         model: &Model,
         request: &ChatRequest,
         id: &str,
@@ -109,7 +117,7 @@ impl Calls<'_> {
             id,
             payer: self.envelope.payer.as_ref(),
             profile: &model.profile,
-            hedge_permille: self.envelope.limits.hedge_permille,
+            hedge_permille,
         };
         match meter.call(which, client, request).await {
             Metered::Made(answer) => {

@@ -103,11 +103,33 @@ impl Target for SlotTarget<'_> {
         max_tokens: u32,
     ) -> Result<(ChatReply, Worked), CallError> {
         let messages = vec![Message::text(Role::User, prompt)];
-        let request = request(self.model, messages, max_tokens, self.timeout, "rollout");
+        let mut request = request(self.model, messages, max_tokens, self.timeout, "rollout");
+        // What the whole task may use is what is held for it.
+        let of_task = self.model.profile.settings.get("agent_max_tokens");
+        let of_task = of_task
+            .and_then(serde_json::Value::as_u64)
+            .filter(|n| *n > 0);
+        match of_task.and_then(|n| u32::try_from(n).ok()) {
+            Some(most) => request.max_tokens = most,
+            None if self.calls.is_capped() => {
+                return Err(CallError::Misconfigured {
+                    endpoint: self.model.profile.backend.clone(),
+                    status: 0,
+                    detail: "a run with a cap needs `model.agent_max_tokens`, the most tokens of \
+                             one task of its agent, so that the cap can be kept"
+                        .to_owned(),
+                });
+            }
+            None => {}
+        }
         let turn = self.answered.fetch_add(1, Ordering::Relaxed);
-        self.calls
+        let done = self
+            .calls
             .work(self.model, &request, &workspace, turn)
-            .await
+            .await;
+        let (mut reply, worked) = done?;
+        cut(&mut reply.text, max_tokens);
+        Ok((reply, worked))
     }
 }
 

@@ -32,7 +32,21 @@ impl std::fmt::Display for Refusal {
     }
 }
 
+/// Most characters of what a sandbox wrote that are kept of a refusal.
+const WORDS_MAX: usize = 200;
+
 impl Refusal {
+    /// Keeps the beginning of what the sandbox wrote.
+    pub(super) fn shortened(self) -> Self {
+        let cut = |text: String| text.chars().take(WORDS_MAX).collect();
+        match self {
+            Self::Path(text) => Self::Path(cut(text)),
+            Self::Model(text) => Self::Model(cut(text)),
+            Self::Body(text) => Self::Body(cut(text)),
+            cap => cap,
+        }
+    }
+
     /// Statuses that CLIs do not try again after.
     pub(super) const fn status(&self) -> StatusCode {
         match self {
@@ -86,6 +100,111 @@ pub(super) fn model_of(wire: Wire, path: &str, body: &Value) -> String {
     }
     let model = body.get("model").and_then(Value::as_str);
     model.unwrap_or_default().to_owned()
+}
+
+/// Refuses what would have the provider do more than answer: look things up, run programs, fetch
+/// addresses, or answer where nobody counts.
+///
+/// # Errors
+/// The first such wish.
+pub(super) fn check(wire: Wire, request: &Value) -> Result<(), Refusal> {
+    let refuse = |what: &str| Err(Refusal::Body(format!("{what} is not allowed")));
+    if !request.is_object() {
+        return refuse("anything but an object");
+    }
+    if request
+        .get("stream")
+        .is_some_and(|stream| !stream.is_boolean() && !stream.is_null())
+    {
+        return refuse("a `stream` that is neither true nor false");
+    }
+    if request
+        .get("stream_options")
+        .is_some_and(|o| !o.is_object() && !o.is_null())
+    {
+        return refuse("a `stream_options` that is no object");
+    }
+    for key in [
+        "background",
+        "mcp_servers",
+        "container",
+        "web_search_options",
+    ] {
+        let is_wanted = request
+            .get(key)
+            .is_some_and(|v| !v.is_null() && v != &Value::Bool(false));
+        if is_wanted {
+            return refuse(&format!("`{key}`"));
+        }
+    }
+    if request
+        .get("n")
+        .and_then(Value::as_u64)
+        .is_some_and(|n| n > 1)
+    {
+        return refuse("more than one answer");
+    }
+    let tools = request.get("tools").and_then(Value::as_array);
+    for tool in tools.into_iter().flatten() {
+        tool_is_ours(wire, tool)?;
+    }
+    let input = request.get("input").and_then(Value::as_array);
+    for tool in input.into_iter().flatten().flat_map(|item| {
+        let tools = item.get("tools").and_then(Value::as_array);
+        tools.into_iter().flatten()
+    }) {
+        tool_is_ours(wire, tool)?;
+    }
+    if fetches(request) {
+        return refuse("an image or file that the provider has to fetch");
+    }
+    Ok(())
+}
+
+/// A tool must be one that the CLI runs, not the provider.
+fn tool_is_ours(wire: Wire, tool: &Value) -> Result<(), Refusal> {
+    let kind = tool.get("type").and_then(Value::as_str);
+    let is_ours = match wire {
+        Wire::Responses => matches!(
+            kind,
+            Some("function" | "custom" | "namespace" | "tool_search" | "local_shell")
+        ),
+        Wire::Chat => matches!(kind, Some("function" | "custom")),
+        Wire::Messages => match kind {
+            None | Some("custom") => true,
+            Some(kind) => ["bash_", "text_editor_", "memory_"]
+                .iter()
+                .any(|own| kind.starts_with(own)),
+        },
+        Wire::Gemini => tool
+            .as_object()
+            .is_some_and(|tool| tool.keys().all(|key| key == "functionDeclarations")),
+    };
+    if is_ours {
+        Ok(())
+    } else {
+        let name = kind.unwrap_or("of the provider");
+        Err(Refusal::Body(format!("the tool `{name}` is not allowed")))
+    }
+}
+
+/// Returns whether a request names an address that the provider would fetch.
+fn fetches(value: &Value) -> bool {
+    let is_far = |value: &Value| {
+        let url = value.as_str().or_else(|| value.get("url")?.as_str());
+        url.is_some_and(|url| !url.starts_with("data:"))
+    };
+    match value {
+        Value::Array(list) => list.iter().any(fetches),
+        Value::Object(map) => {
+            let names_one = ["image_url", "file_url"]
+                .iter()
+                .any(|key| map.get(*key).is_some_and(is_far));
+            let is_source = map.get("type").and_then(Value::as_str) == Some("url");
+            names_one || is_source || map.contains_key("fileData") || map.values().any(fetches)
+        }
+        _ => false,
+    }
 }
 
 /// Words an error as the CLI's interface does.
@@ -173,6 +292,78 @@ mod tests {
             (Wire::Gemini, Method::DELETE, "/", None),
         ] {
             assert_eq!(asked(wire, &method, path).ok(), want, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_provider_may_only_answer() {
+        for (wire, request, allowed) in [
+            (
+                Wire::Responses,
+                json!({"tools": [{"type": "function", "name": "f"}]}),
+                true,
+            ),
+            (
+                Wire::Responses,
+                json!({"tools": [{"type": "web_search"}]}),
+                false,
+            ),
+            (
+                Wire::Responses,
+                json!({"tools": [{"type": "mcp", "server_url": "https://x"}]}),
+                false,
+            ),
+            (
+                Wire::Responses,
+                json!({"input": [{"type": "additional_tools", "tools": [{"type": "mcp"}]}]}),
+                false,
+            ),
+            (Wire::Responses, json!({"background": true}), false),
+            (Wire::Chat, json!({"stream": 1}), false),
+            (
+                Wire::Chat,
+                json!({"stream": true, "stream_options": "x"}),
+                false,
+            ),
+            (Wire::Chat, json!({"n": 5}), false),
+            (
+                Wire::Chat,
+                json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://evil.example/?secret"}}]}]}),
+                false,
+            ),
+            (
+                Wire::Chat,
+                json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]}),
+                true,
+            ),
+            (
+                Wire::Messages,
+                json!({"tools": [{"name": "Bash", "input_schema": {}}]}),
+                true,
+            ),
+            (
+                Wire::Messages,
+                json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}),
+                false,
+            ),
+            (
+                Wire::Messages,
+                json!({"mcp_servers": [{"url": "https://x"}]}),
+                false,
+            ),
+            (
+                Wire::Gemini,
+                json!({"tools": [{"functionDeclarations": []}]}),
+                true,
+            ),
+            (
+                Wire::Gemini,
+                json!({"tools": [{"googleSearch": {}}]}),
+                false,
+            ),
+            (Wire::Gemini, json!([]), false),
+        ] {
+            assert_eq!(check(wire, &request).is_ok(), allowed, "{wire:?} {request}");
         }
     }
 }

@@ -112,11 +112,20 @@ pub struct Record {
     pub exchanges: Vec<Exchange>,
     /// Tokens of all of them.
     pub tokens: Tokens,
-    /// What was not let out.
+    /// Requests that were let out, those that the provider failed not counted.
+    pub requests: u64,
+    /// What was not let out: the first of them, shortened.
     pub refused: Vec<Refusal>,
+    /// How many were not let out.
+    pub refusals: u64,
+    /// Whether the plan's marker stood in a request.
+    pub is_marker_seen: bool,
     /// The last trouble that was not got over.
     pub trouble: Option<Trouble>,
 }
+
+/// Most refusals that are kept.
+const REFUSED_MAX: usize = 20;
 
 /// A record that is being written.
 #[derive(Clone, Default)]
@@ -128,8 +137,24 @@ impl Writing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, exchange: Exchange) {
+    /// Notes that something was not let out.
+    pub(super) fn refuse(&self, refusal: Refusal) {
         let mut record = self.lock();
+        record.refusals += 1;
+        let is_cap = matches!(refusal, Refusal::Requests(_) | Refusal::Tokens(_));
+        if record.refused.len() < REFUSED_MAX || (is_cap && !record.refused.contains(&refusal)) {
+            record.refused.push(refusal.shortened());
+        }
+    }
+
+    pub(super) fn add(&self, exchange: Exchange, marker: &str) {
+        let is_marker_seen = !marker.is_empty() && exchange.sent(marker);
+        let mut record = self.lock();
+        record.is_marker_seen |= is_marker_seen;
+        // Each request holds the whole conversation before it: the last two are enough.
+        if let Some(at) = record.exchanges.len().checked_sub(2) {
+            record.exchanges[at].request = Arc::default();
+        }
         record.tokens += exchange.tokens;
         // An answer after a trouble means that it was got over.
         if exchange.status == 200 && exchange.said.finish.is_some() {

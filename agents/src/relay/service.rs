@@ -2,7 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -34,6 +35,12 @@ use super::{Plan, Wire};
 const BODY_MAX: usize = 64 << 20;
 /// Most of a provider's error that is handed on and recorded, in bytes.
 const ERROR_MAX: usize = 64 << 10;
+/// Most connections of one sandbox at the same time.
+const CONNECTIONS_MAX: usize = 64;
+/// Pause after a failed accept, for example when all file handles are in use.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// A silence of this part of the one that ends an answer is the provider's fault, if the task ends in it.
+const STALLED_PART: u32 = 12;
 /// Headers of a CLI that reach the provider.
 const PASSED: &[&str] = &["anthropic-version", "anthropic-beta", "openai-beta"];
 
@@ -47,6 +54,7 @@ struct Inner {
     gate: Arc<dyn Gate>,
     record: Writing,
     secrets: Vec<String>,
+    connections: Mutex<JoinSet<()>>,
 }
 
 impl Relay {
@@ -64,6 +72,7 @@ impl Relay {
             way_out,
             gate,
             record: Writing::default(),
+            connections: Mutex::new(JoinSet::new()),
         }))
     }
 
@@ -73,32 +82,51 @@ impl Relay {
         self.0.record.lock().clone()
     }
 
-    /// Serves a Unix socket until dropped.
+    /// Serves a Unix socket until dropped; [`Self::close`] ends what is still under way.
     pub async fn serve_unix(&self, listener: UnixListener) {
-        let mut connections = JoinSet::new();
         loop {
-            tokio::select! {
-                Some(_) = connections.join_next() => {}
-                accepted = listener.accept() => if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, self.clone()));
-                },
+            match listener.accept().await {
+                Ok((stream, _)) => self.take(stream),
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
     }
 
     /// Serves a port until dropped, where a sandbox shares the network of its host.
     pub async fn serve(&self, listener: TcpListener) {
-        let mut connections = JoinSet::new();
         loop {
-            tokio::select! {
-                Some(_) = connections.join_next() => {}
-                accepted = listener.accept() => if let Ok((stream, _)) = accepted
-                    && stream.set_nodelay(true).is_ok()
-                {
-                    connections.spawn(connection(stream, self.clone()));
-                },
+            match listener.accept().await {
+                Ok((stream, _)) if stream.set_nodelay(true).is_ok() => self.take(stream),
+                Ok(_) => {}
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
+    }
+
+    /// Takes a connection; one too many is closed at once.
+    fn take<S>(&self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut connections = self.connections();
+        while connections.try_join_next().is_some() {}
+        if connections.len() < CONNECTIONS_MAX {
+            connections.spawn(connection(stream, self.clone()));
+        }
+    }
+
+    fn connections(&self) -> MutexGuard<'_, JoinSet<()>> {
+        // No section under this lock can panic half-way.
+        self.0
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is under way and waits until it is recorded.
+    pub async fn close(&self) {
+        let mut connections = std::mem::take(&mut *self.connections());
+        connections.shutdown().await;
     }
 }
 
@@ -154,13 +182,20 @@ impl Inner {
                 return self.say_error(StatusCode::SERVICE_UNAVAILABLE, &why);
             }
         };
-        let (answer, tries) = self.ask(&leaving).await;
+        let waiting = Waiting {
+            relay: &self,
+            last: AtomicU16::new(0),
+            is_over: false,
+        };
+        let (answer, tries) = self.ask(&leaving, &waiting.last).await;
+        waiting.end();
         match answer {
             Ok(answer) if answer.status() == StatusCode::OK => {
                 self.hand_on(answer, leaving, permit, tries)
             }
             Ok(answer) => self.fail(answer, leaving, permit, tries).await,
             Err(words) => {
+                self.record.lock().requests -= 1;
                 self.trouble(0, &words, None);
                 self.say_error(StatusCode::BAD_GATEWAY, &words)
             }
@@ -169,7 +204,7 @@ impl Inner {
 
     fn refuse(&self, refusal: Refusal) -> Answer {
         let (status, words) = (refusal.status(), refusal.to_string());
-        self.record.lock().refused.push(refusal);
+        self.record.refuse(refusal);
         self.say_error(status, &words)
     }
 
@@ -208,19 +243,20 @@ impl Inner {
         let path = parts.uri.path();
         let request: Value =
             serde_json::from_slice(body).map_err(|e| Refusal::Body(e.to_string()))?;
+        allow::check(*cli, &request)?;
         let asked = allow::model_of(*cli, path, &request);
         if asked != *model {
             return Err(Refusal::Model(asked));
         }
         {
-            let record = self.record.lock();
-            let requests = record.exchanges.len() as u64;
-            if caps.requests > 0 && requests >= caps.requests {
+            let mut record = self.record.lock();
+            if caps.requests > 0 && record.requests >= caps.requests {
                 return Err(Refusal::Requests(caps.requests));
             }
             if caps.tokens > 0 && record.tokens.total() >= caps.tokens {
                 return Err(Refusal::Tokens(caps.tokens));
             }
+            record.requests += 1;
         }
         let is_stream = match cli {
             Wire::Gemini => path.contains(":streamGenerateContent"),
@@ -231,21 +267,22 @@ impl Inner {
             (Wire::Responses, Wire::Chat) => {
                 let (chat, known) = translate::request(&request);
                 names = Some(known);
-                Bytes::from(chat.to_string())
+                chat.to_string()
             }
             (Wire::Chat, _) if is_stream && request["stream_options"]["include_usage"] != true => {
                 // Else nobody would know what the answer came to.
                 let mut counted = request.clone();
                 counted["stream_options"]["include_usage"] = true.into();
-                Bytes::from(counted.to_string())
+                counted.to_string()
             }
-            _ => body.clone(),
+            // Never the bytes themselves: a key that stands twice could mean two things.
+            _ => request.to_string(),
         };
         Ok(Leaving {
             uri: self.uri(path, is_stream)?,
             headers: self.headers(&parts.headers, is_stream),
             request: Arc::new(request),
-            body,
+            body: body.into(),
             is_stream,
             names,
         })
@@ -290,7 +327,8 @@ impl Inner {
     }
 
     /// Asks until there is an answer worth handing on.
-    async fn ask(&self, leaving: &Leaving) -> (Result<Answer, String>, u32) {
+    /// `last` is the status of the last try that failed.
+    async fn ask(&self, leaving: &Leaving, last: &AtomicU16) -> (Result<Answer, String>, u32) {
         let tries = self.plan.tries;
         let mut failed = 0;
         loop {
@@ -303,7 +341,10 @@ impl Inner {
             let answer = answer.await;
             failed += 1;
             let wait = match &answer {
-                Ok(answer) if may_pass(answer.status()) => retry_after(answer.headers()),
+                Ok(answer) if may_pass(answer.status()) => {
+                    last.store(answer.status().as_u16(), Ordering::Relaxed);
+                    retry_after(answer.headers())
+                }
                 Ok(_) => return (answer, failed),
                 Err(_) => None,
             };
@@ -370,6 +411,7 @@ impl Inner {
     ) -> Answer {
         let (parts, body) = answer.into_parts();
         let status = parts.status;
+        self.record.lock().requests -= 1;
         let bytes = match Limited::new(body, ERROR_MAX).collect().await {
             Ok(bytes) => bytes.to_bytes(),
             Err(_) => Bytes::new(),
@@ -379,7 +421,7 @@ impl Inner {
         self.trouble(status.as_u16(), &words, wait);
         // A provider that refuses bills nothing.
         permit.settle(super::Tokens::default());
-        self.record.add(Exchange {
+        let exchange = Exchange {
             request: leaving.request,
             status: status.as_u16(),
             tries,
@@ -388,7 +430,8 @@ impl Inner {
                 ..super::Said::default()
             },
             tokens: super::Tokens::default(),
-        });
+        };
+        self.record.add(exchange, &self.plan.marker);
         let is_json = serde_json::from_str::<Value>(&words).is_ok();
         let body = if is_json && self.plan.cli == self.plan.provider {
             words
@@ -536,17 +579,28 @@ impl Flow {
     fn close(&mut self, broken: Option<String>) {
         self.is_over = true;
         if let Some(ending) = self.ending.take() {
-            ending.write(broken);
+            ending.write(broken.map_or(Over::Ended, Over::Broken));
         }
     }
 }
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        // The CLI went away, or was killed: what came so far was billed.
-        if let Some(ending) = self.ending.take() {
-            ending.write(Some("the CLI went away".to_owned()));
-        }
+        // The CLI went away, or was ended: what came so far was billed. Whose fault it is that it did
+        // not come to an end is told by how long the provider had been silent.
+        let Some(ending) = self.ending.take() else {
+            return;
+        };
+        let since = self.asleep.deadline().checked_sub(self.silence);
+        let silent = since.map_or(Duration::ZERO, |since| since.elapsed());
+        ending.write(if silent >= self.silence / STALLED_PART {
+            Over::Broken(format!(
+                "the provider was silent for {} s",
+                silent.as_secs()
+            ))
+        } else {
+            Over::Abandoned
+        });
     }
 }
 
@@ -559,25 +613,81 @@ struct Ending {
     relay: Arc<Inner>,
 }
 
+/// How an answer came to its end.
+enum Over {
+    /// By itself.
+    Ended,
+    /// It broke.
+    Broken(String),
+    /// Nobody wanted the rest.
+    Abandoned,
+}
+
 impl Ending {
-    fn write(self, broken: Option<String>) {
+    fn write(self, over: Over) {
         let (mut said, tokens) = self.tap.end();
-        if let Some(words) = broken.or_else(|| said.error.clone()) {
-            self.relay.trouble(0, &words, None);
-            said.error = Some(words);
-        } else if said.finish.is_none() {
-            self.relay.trouble(0, "the answer broke off", None);
+        let secrets = self.relay.secrets();
+        for text in [
+            Some(&mut said.text),
+            Some(&mut said.reasoning),
+            said.error.as_mut(),
+        ] {
+            let Some(text) = text else { continue };
+            *text = redact(text, &secrets);
+        }
+        match over {
+            Over::Broken(words) => {
+                self.relay.trouble(0, &words, None);
+                said.error = Some(words);
+                said.finish = None;
+            }
+            Over::Ended => match &said.error {
+                Some(words) => self.relay.trouble(0, words, None),
+                None if said.finish.is_none() => {
+                    self.relay.trouble(0, "the answer broke off", None);
+                }
+                None => {}
+            },
+            Over::Abandoned => said.finish = None,
         }
         // Without counts nobody knows what it was; then it is settled as sent and unanswered.
         if tokens.total() > 0 {
             self.permit.settle(tokens);
         }
-        self.relay.record.add(Exchange {
+        let exchange = Exchange {
             request: self.request,
             status: 200,
             tries: self.tries,
             said,
             tokens,
-        });
+        };
+        self.relay.record.add(exchange, &self.relay.plan.marker);
+    }
+}
+
+/// A request that no answer has come to yet: if the task ends before one does, that was the
+/// provider's doing.
+struct Waiting<'a> {
+    relay: &'a Inner,
+    last: AtomicU16,
+    is_over: bool,
+}
+
+impl Waiting<'_> {
+    fn end(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let status = self.last.load(Ordering::Relaxed);
+            self.relay.trouble(
+                status,
+                "no answer came before the task's time was over",
+                None,
+            );
+        }
     }
 }

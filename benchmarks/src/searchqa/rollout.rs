@@ -110,7 +110,9 @@ async fn work(
             break;
         }
     }
-    let score = score::evaluate(&reply, &item.answers);
+    // An answer that was never finished is none, whatever its beginning says.
+    let judged = if failed.is_some() { "" } else { reply.as_str() };
+    let score = score::evaluate(judged, &item.answers);
     conversation.push(verification(item, &score));
     let is_mute = score::trim(&reply).is_empty();
     let ending = if failed.is_some() || is_mute {
@@ -120,10 +122,7 @@ async fn work(
     };
     let mut row = row(item, score, reply, turns, ending);
     if let Some(reason) = failed {
-        // An answer that was never finished is none, whatever its beginning says.
         for (key, value) in [
-            ("hard", Value::from(0)),
-            ("soft", Value::from(0.0)),
             ("agent_ok", Value::from(false)),
             ("fail_reason", Value::from(reason)),
         ] {

@@ -44,7 +44,7 @@ fn client(
 ) -> Result<Arc<dyn ChatModel>, CallError> {
     match role_that_knows(profile, settings, allowed)? {
         Some(role) => connect(profile, settings, role, means),
-        None => connect(profile, &Arc::default(), role_of(profile), means),
+        None => connect(profile, &Arc::default(), role_of(profile), &means.bare()),
     }
 }
 

@@ -78,9 +78,16 @@ impl ChatModel for Guarded {
         request: &ChatRequest,
         workspace: &Workspace,
     ) -> Result<(ChatReply, Worked), CallError> {
-        let linked = Arc::clone(&self.linked());
-        // What an agent did never held the credential: only its relay has it.
-        let (reply, worked) = match linked.client.work(request, workspace).await {
+        let mut linked = Arc::clone(&self.linked());
+        let mut done = linked.client.work(request, workspace).await;
+        if matches!(done, Err(CallError::Unauthorized { .. }))
+            && let Some(new) = self.renewed(&linked)
+        {
+            done = new.client.work(request, workspace).await;
+            linked = new;
+        }
+        // The sandbox never has the credential; what its relay recorded is cleaned there.
+        let (reply, worked) = match done {
             Ok((reply, worked)) => (Ok(reply), worked),
             Err(error) => (Err(error), Worked::default()),
         };

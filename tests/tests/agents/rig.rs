@@ -56,6 +56,10 @@ pub(crate) struct Job<'a> {
     pub(crate) collect: &'a [&'a str],
     pub(crate) wall: Duration,
     pub(crate) caps: Caps,
+    /// Wait after a first failure.
+    pub(crate) base: Duration,
+    /// How long the provider may be silent.
+    pub(crate) silence: Duration,
     /// What the provider speaks; `None`: what the CLI does.
     pub(crate) provider: Option<Wire>,
 }
@@ -69,6 +73,8 @@ impl Job<'_> {
             collect: &[],
             wall: Duration::from_secs(120),
             caps: Caps::default(),
+            base: Duration::from_millis(1),
+            silence: Tries::default().silence,
             provider: None,
         }
     }
@@ -132,9 +138,11 @@ impl Rig {
                 address: self.address.clone(),
                 credential,
                 model: "mock-model".to_owned(),
+                marker: String::new(),
                 caps: job.caps,
                 tries: Tries {
-                    base: Duration::from_millis(1),
+                    base: job.base,
+                    silence: job.silence,
                     ..Tries::default()
                 },
             },

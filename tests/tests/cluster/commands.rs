@@ -188,7 +188,7 @@ fn bad_input_is_refused_before_anything_is_sent() {
         ("submit train bad.yaml", "num_epochs"),
         ("submit train none.yaml", "nowhere"),
         (
-            "submit train config.yaml --backend claude_chat",
+            "submit train config.yaml --backend cursor_exec",
             "cannot be called",
         ),
         ("submit eval config.yaml --skill nowhere.md", "nowhere.md"),

@@ -1,6 +1,6 @@
 //! What a call costs: at most, before it; and what it was, after it.
 
-use skillopt_backends::{CallError, ChatRequest, Message};
+use skillopt_backends::{CallError, ChatRequest, Message, Tool};
 use skillopt_core::job::{Payer, Price, Usage};
 use skillopt_queue::ledger::{Amount, Counts};
 
@@ -13,6 +13,15 @@ const IMAGE_TOKENS_MAX: u64 = 20_000;
 pub(super) fn worst(request: &ChatRequest, price: Option<Price>) -> Amount {
     let messages = request.messages.iter();
     let bytes: u64 = messages.map(|m| bytes_of(m) + OVERHEAD).sum();
+    let tools = request.tools.iter().map(|tool| match tool {
+        Tool::Function {
+            name,
+            description,
+            parameters,
+        } => name.len() + description.len() + parameters.to_string().len(),
+        Tool::Provided(value) => value.to_string().len(),
+    });
+    let bytes = bytes + tools.map(|bytes| bytes as u64 + OVERHEAD).sum::<u64>();
     let schema = request.schema.as_ref();
     let schema = schema.map_or(0, |named| named.schema.to_string().len() as u64);
     let usage = Usage {

@@ -46,6 +46,15 @@ impl Reader<'_> {
                     usage,
                 });
             }
+            // Servers that gave up in the midst of an answer say so here and nowhere else.
+            Some(word @ ("error" | "abort" | "aborted" | "insufficient_system_resource")) => {
+                return Err(CallError::Server {
+                    endpoint: self.endpoint.to_owned(),
+                    status: 200,
+                    retry_after: None,
+                    detail: format!("the answer broke off (`{word}`)"),
+                });
+            }
             _ => Finish::Other,
         };
         let text = choice
