@@ -5,7 +5,7 @@
 //! runs a suite that is a folder of files instead of code.
 
 mod agent;
-mod contract;
+pub mod contract;
 pub mod custom;
 pub mod error;
 mod load_args;
