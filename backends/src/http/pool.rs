@@ -125,14 +125,21 @@ impl Service<Uri> for Noticing {
         let gate = self.gates.of(&to);
         let opening = self.https.call(to);
         Box::pin(async move {
-            let opened = opening.await;
+            // The connector's own limit is for TCP alone; a handshake can hang as well.
+            let opened = tokio::time::timeout(OPENING, opening).await;
             if let Some(gate) = gate {
                 gate.open();
             }
-            opened
+            match opened {
+                Ok(opened) => opened,
+                Err(_) => Err(format!("no TLS connection within {OPENING:?}").into()),
+            }
         })
     }
 }
+
+/// How long a connection may take to open, proxies and TLS included.
+const OPENING: Duration = Duration::from_secs(20);
 
 fn builder() -> Builder {
     let mut builder = Client::builder(TokioExecutor::new());
