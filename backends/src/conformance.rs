@@ -3,6 +3,8 @@
 //! A backend writes a [`Kit`] of a few lines and names it in [`conformance!`](crate::conformance!),
 //! which turns each property into a test against a real server on loopback. No property sleeps.
 
+pub mod crowd;
+pub mod kits;
 mod properties;
 pub mod server;
 pub mod wire;
@@ -30,6 +32,8 @@ pub const LONG: Duration = Duration::from_secs(30);
 pub struct Kit {
     /// Its name.
     pub backend: &'static str,
+    /// The model that is asked: some choose the interface.
+    pub model: &'static str,
     /// The key that holds the address.
     pub address: &'static str,
     /// What its address has after the host.
@@ -49,7 +53,16 @@ impl Kit {
     /// The backend does not take its settings.
     #[must_use]
     pub fn client(&self, server: &Server) -> Arc<dyn ChatModel> {
-        let address = format!("{}{}", server.url(), self.base);
+        self.client_at(&server.url(), &Http::new())
+    }
+
+    /// Makes a client of the server at `url`.
+    ///
+    /// # Panics
+    /// The backend does not take its settings.
+    #[must_use]
+    pub fn client_at(&self, url: &str, http: &Arc<Http>) -> Arc<dyn ChatModel> {
+        let address = format!("{url}{}", self.base);
         let get = |name: &str| {
             if name == self.address {
                 return Some(Value::from(address.as_str()));
@@ -61,7 +74,7 @@ impl Kit {
         let mut profile = Profile {
             role: "target".to_owned(),
             backend: self.backend.to_owned(),
-            model: "model-1".to_owned(),
+            model: self.model.to_owned(),
             endpoint: String::new(),
             temperature: None,
             max_tokens: 0,
@@ -74,20 +87,22 @@ impl Kit {
             options,
             secret: &|name| (name == self.secret).then(|| Secret::new(KEY)),
             env: &|_| None,
-            http: &Http::new(),
+            http,
         };
         registry::connect(&profile, &local).expect("a client")
     }
 }
 
-/// Returns a plain request.
-#[must_use]
-pub fn request() -> ChatRequest {
-    let messages = vec![
-        Message::text(Role::System, "Answer briefly."),
-        Message::text(Role::User, "What is the capital of France?"),
-    ];
-    ChatRequest::new("model-1", messages, 64, LONG)
+impl Kit {
+    /// Returns a plain request.
+    #[must_use]
+    pub fn request(&self) -> ChatRequest {
+        let messages = vec![
+            Message::text(Role::System, "Answer briefly."),
+            Message::text(Role::User, "What is the capital of France?"),
+        ];
+        ChatRequest::new(self.model, messages, 64, LONG)
+    }
 }
 
 /// Turns each property of the suite into a test of a [`Kit`].

@@ -169,7 +169,8 @@ pub struct ToolCall {
 }
 
 /// A tool that the model may call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tool {
     /// A function of ours.
     Function {
@@ -185,7 +186,8 @@ pub enum Tool {
 }
 
 /// Whether the model must call a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// It decides.
     Auto,
@@ -247,7 +249,8 @@ impl ChatRequest {
 }
 
 /// Why the model stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Finish {
     /// It was done.
     Stop,
@@ -260,11 +263,12 @@ pub enum Finish {
 }
 
 /// A model's answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatReply {
     /// The text; may be empty.
     pub text: String,
     /// The tools it calls, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
     /// Why it ended.
     pub finish: Finish,

@@ -144,6 +144,8 @@ pub(crate) enum Command {
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) tape: TapeArgs,
     /// End with code 5 if no candidate was accepted
     #[arg(long)]
     pub(crate) exit_code: bool,
@@ -156,12 +158,32 @@ pub(crate) struct TrainArgs {
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) tape: TapeArgs,
+    #[command(flatten)]
+    pub(crate) what: EvaluatedArgs,
+}
+
+/// What is evaluated.
+#[derive(Debug, Args)]
+pub(crate) struct EvaluatedArgs {
     /// Score this skill, a file or a folder with `SKILL.md`
     #[arg(long, value_name = "FILE")]
     pub(crate) skill: String,
     /// Use the items of this split
     #[arg(long, value_name = "SPLIT", default_value = "all")]
     pub(crate) split: Split,
+}
+
+/// Answers of models in a file.
+#[derive(Debug, Args)]
+pub(crate) struct TapeArgs {
+    /// Add each request and its answer to this file, as JSON lines without credentials
+    #[arg(long, value_name = "FILE", conflicts_with = "replay_from")]
+    pub(crate) record: Option<PathBuf>,
+    /// Take the answers from a file that `--record` wrote, and call no model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay_from: Option<PathBuf>,
 }
 
 /// Which items to score.

@@ -21,7 +21,7 @@ use skillopt_runtime::files;
 use skillopt_worker::{Settings, Worker};
 
 use crate::failure::Failure;
-use crate::models;
+use crate::models::{self, Tape};
 use crate::output::progress::Reporter;
 use crate::purse::Purse;
 use crate::status::{self, Status};
@@ -55,7 +55,11 @@ impl Local {
     ///
     /// # Errors
     /// The folder belongs to another run or process, or the place cannot be written.
-    pub(crate) fn open(config: &RunConfig, prepared: &Prepared) -> Result<Self, Failure> {
+    pub(crate) fn open(
+        config: &RunConfig,
+        prepared: &Prepared,
+        tape: &Tape,
+    ) -> Result<Self, Failure> {
         let folder = RunFolder::new(&config.out_root);
         let (rollout, chat) = (prepared.common.rollout_limits, prepared.common.chat_limits);
         let longest = rollout.call_timeout_ms.max(chat.call_timeout_ms);
@@ -78,7 +82,7 @@ impl Local {
             settings,
             Arc::clone(&queue),
             Arc::clone(&store),
-            models::factory(config),
+            models::factory(config, tape),
         );
         let purse = Purse::open(config, &folder, prepared.common.run.as_str())?;
         let worker = match &purse {

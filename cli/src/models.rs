@@ -5,6 +5,7 @@ mod cluster;
 mod credentials;
 mod endpoint;
 mod guarded;
+mod tape;
 mod way_out;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use skillopt_worker::ModelFactory;
 
 pub(crate) use cluster::cluster_factory;
 pub(crate) use endpoint::Pattern;
+pub(crate) use tape::Tape;
 
 use agents::Agents;
 use credentials::Credentials;
@@ -80,16 +82,25 @@ impl Means {
 }
 
 /// Makes clients with the credentials of `config`, which never leave this process.
-pub(crate) fn factory(config: &RunConfig) -> ModelFactory {
+pub(crate) fn factory(config: &RunConfig, tape: &Tape) -> ModelFactory {
     let backends = Arc::new(config.backends.clone());
     let simulations = Simulations::default();
     let http = Http::with(Transport::from_env(&|name| std::env::var(name).ok()));
     let means = Means::new(http);
+    let tape = tape.clone();
     Arc::new(move |profile: &Profile| {
-        if profile.backend == "simulated" {
-            return Ok(simulations.model(profile)?);
+        let backend = &profile.backend;
+        if let Some(replayed) = tape.in_place_of(backend) {
+            return Ok(replayed);
         }
-        Ok(connect(profile, &backends, role_of(profile), &means)?)
+        if profile.backend == "simulated" {
+            let simulated = simulations.model(profile)?;
+            return Ok(tape.beside(backend, simulated, Box::new(str::to_owned)));
+        }
+        let client = connect(profile, &backends, role_of(profile), &means)?;
+        let guard = Arc::clone(&client);
+        let scrub = move |text: &str| guard.scrubbed(text);
+        Ok(tape.beside(backend, client, Box::new(scrub)))
     })
 }
 
@@ -123,7 +134,7 @@ fn connect(
     settings: &Arc<BackendSettings>,
     role: Role,
     means: &Arc<Means>,
-) -> Result<Arc<dyn ChatModel>, CallError> {
+) -> Result<Arc<Guarded>, CallError> {
     let (profile, settings, means) = (profile.clone(), Arc::clone(settings), Arc::clone(means));
     let make = move || link(&profile, &settings, role, &means);
     Ok(Arc::new(Guarded::new(Box::new(make))?))

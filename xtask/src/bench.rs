@@ -3,6 +3,7 @@
 //! The model side is the simulated model in a process of its own, so only our own process counts.
 //! Wall times are used only where the work waits instead of computing (latency of a second).
 
+mod backends;
 mod cluster;
 mod ideal;
 mod queue;
@@ -12,6 +13,7 @@ mod sandbox;
 mod sweep;
 mod train;
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -41,22 +43,24 @@ enum What {
     Cluster,
     /// 52 paper-size cells: time and memory
     Sweep,
+    /// Chat backends: processor time, memory, a bad hour
+    Backends,
     /// Programs shut in: one after another, and fifty at once
     Sandbox,
 }
 
 /// One measured number beside its goal.
 struct Figure {
-    name: &'static str,
+    name: Cow<'static, str>,
     value: f64,
     unit: &'static str,
     goal: Goal,
 }
 
 impl Figure {
-    const fn new(name: &'static str, value: f64, unit: &'static str, goal: Goal) -> Self {
+    fn new(name: impl Into<Cow<'static, str>>, value: f64, unit: &'static str, goal: Goal) -> Self {
         Self {
-            name,
+            name: name.into(),
             value,
             unit,
             goal,
@@ -98,6 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         What::Queue => queue::figures()?,
         What::Cluster => cluster::figures(&run::build()?)?,
         What::Sweep => sweep::figures(&run::build()?)?,
+        What::Backends => backends::figures()?,
         What::Sandbox => sandbox::figures(&run::build()?)?,
     };
     if !args.json {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::server::{Reply, Server};
-use super::{KEY, Kit, request};
+use super::{KEY, Kit};
 use crate::contract::{Content, Image, Part, Tool, ToolChoice};
 use crate::{CallError, ChatReply, ChatRequest, Disposition, Message, Outcome, Role};
 
@@ -21,7 +21,7 @@ async fn ask(kit: &Kit, reply: Reply, request: &ChatRequest) -> Result<ChatReply
 }
 
 async fn told(kit: &Kit, body: &Value) -> Result<ChatReply, CallError> {
-    ask(kit, Reply::json(200, body), &request()).await
+    ask(kit, Reply::json(200, body), &kit.request()).await
 }
 
 /// And with the words that the server sent.
@@ -64,7 +64,7 @@ pub async fn tools_are_offered_and_called(kit: &Kit) {
     let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}},
         "required": ["city"]});
     let arguments = json!({"city": "Paris"});
-    let mut request = request();
+    let mut request = kit.request();
     request.tools = vec![Tool::Function {
         name: "look_up".to_owned(),
         description: "Looks a city up.".to_owned(),
@@ -91,7 +91,7 @@ pub async fn tools_are_offered_and_called(kit: &Kit) {
 /// The bytes of the image beside the text.
 pub async fn images_are_sent(kit: &Kit) {
     let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    let mut request = request();
+    let mut request = kit.request();
     request.messages.push(Message {
         content: Content::Parts(vec![
             Part::Text("What is on it?".to_owned()),
@@ -128,7 +128,9 @@ pub async fn each_failure_has_its_disposition(kit: &Kit) {
         let headers = header.map(|value| ("retry-after", value.to_owned()));
         let body = (kit.wire.error)("something is wrong").to_string();
         let reply = Reply::Answer(status, headers.into_iter().collect(), body.into_bytes());
-        let error = ask(kit, reply, &request()).await.expect_err("no answer");
+        let error = ask(kit, reply, &kit.request())
+            .await
+            .expect_err("no answer");
         assert_eq!(error.disposition(), expected, "{status}: {error}");
     }
 }
@@ -137,7 +139,9 @@ pub async fn each_failure_has_its_disposition(kit: &Kit) {
 pub async fn a_prompt_that_does_not_fit_is_given_up(kit: &Kit) {
     let (status, message) = kit.wire.too_long;
     let reply = Reply::json(status, &(kit.wire.error)(message));
-    let error = ask(kit, reply, &request()).await.expect_err("no answer");
+    let error = ask(kit, reply, &kit.request())
+        .await
+        .expect_err("no answer");
     assert_eq!(error.disposition(), Disposition::GiveUp, "{error}");
 }
 
@@ -153,7 +157,9 @@ pub async fn a_broken_answer_is_tried_again(kit: &Kit) {
         Reply::json(200, &json!({})),
     ] {
         let shown = format!("{reply:?}");
-        let error = ask(kit, reply, &request()).await.expect_err("no answer");
+        let error = ask(kit, reply, &kit.request())
+            .await
+            .expect_err("no answer");
         assert_eq!(
             error.disposition(),
             Disposition::Retry(None),
@@ -171,7 +177,7 @@ async fn gone(server: Server) {
 /// And the limit is named.
 pub async fn a_silent_server_is_left_at_the_deadline(kit: &Kit) {
     let server = Server::start(|_, _| Reply::Hang);
-    let mut request = request();
+    let mut request = kit.request();
     request.timeout = SHORT;
     let error = kit
         .client(&server)
@@ -187,7 +193,7 @@ pub async fn a_silent_server_is_left_at_the_deadline(kit: &Kit) {
 pub async fn a_dropped_call_leaves_the_server(kit: &Kit) {
     let server = Server::start(|_, _| Reply::Hang);
     let client = kit.client(&server);
-    let request = request();
+    let request = kit.request();
     {
         let call = client.chat(&request);
         tokio::pin!(call);
@@ -212,7 +218,7 @@ pub async fn no_key_is_in_what_a_failure_says(kit: &Kit) {
         });
         let error = kit
             .client(&server)
-            .chat(&request())
+            .chat(&kit.request())
             .await
             .expect_err("no answer");
         assert!(server.seen()[0].echo().contains(KEY), "it was sent");
@@ -230,7 +236,7 @@ pub async fn a_redirect_is_not_followed(kit: &Kit) {
         Server::start(move |_, _| Reply::Answer(307, vec![("location", to.clone())], Vec::new()));
     let error = kit
         .client(&server)
-        .chat(&request())
+        .chat(&kit.request())
         .await
         .expect_err("no answer");
     assert_eq!(error.disposition(), Disposition::StopRun, "{error}");
@@ -243,7 +249,7 @@ pub async fn equal_requests_are_equal_bytes(kit: &Kit) {
     let server = Server::start(move |_, _| Reply::json(200, &body));
     for _ in 0..2 {
         kit.client(&server)
-            .chat(&request())
+            .chat(&kit.request())
             .await
             .expect("an answer");
     }

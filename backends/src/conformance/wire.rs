@@ -64,6 +64,44 @@ fn completion(message: &Value, finish: &str) -> Value {
     })
 }
 
+/// OpenAI's Responses.
+pub const RESPONSES: Wire = Wire {
+    answer: |text| response(&said(text), "completed", &Value::Null),
+    truncated: |text| {
+        let why = json!({"reason": "max_output_tokens"});
+        response(&said(text), "incomplete", &why)
+    },
+    filtered: || {
+        let why = json!({"reason": "content_filter"});
+        response(&json!([]), "incomplete", &why)
+    },
+    tool_call: |name, arguments| {
+        let call = json!({"type": "function_call", "id": "f1", "call_id": "c1", "name": name,
+            "arguments": arguments.to_string(), "status": "completed"});
+        response(&json!([call]), "completed", &Value::Null)
+    },
+    ..CHAT_COMPLETIONS
+};
+
+fn said(text: &str) -> Value {
+    json!([{
+        "type": "message", "id": "m1", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": []}],
+    }])
+}
+
+fn response(output: &Value, status: &str, incomplete: &Value) -> Value {
+    json!({
+        "id": "x", "object": "response", "created_at": 1, "model": "m", "status": status,
+        "error": null, "incomplete_details": incomplete, "output": output,
+        "usage": {
+            "input_tokens": 11, "output_tokens": 7, "total_tokens": 18,
+            "input_tokens_details": {"cached_tokens": 3},
+            "output_tokens_details": {"reasoning_tokens": 2},
+        },
+    })
+}
+
 /// Anthropic's Messages.
 pub const MESSAGES: Wire = Wire {
     answer: |text| message(&json!([{"type": "text", "text": text}]), "end_turn"),

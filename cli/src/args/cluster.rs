@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::EvaluatedArgs;
 use super::RemoteArgs;
-use super::{EvalArgs, TrainArgs};
+use crate::config_args::ConfigArgs;
 
 #[derive(Debug, Args)]
 #[command(
@@ -63,7 +64,10 @@ pub(crate) struct SweepArgs {
     and the same command waits for it again.")]
 pub(crate) struct SubmitTrainArgs {
     #[command(flatten)]
-    pub(crate) train: TrainArgs,
+    pub(crate) config: ConfigArgs,
+    /// End with code 5 if no candidate was accepted
+    #[arg(long)]
+    pub(crate) exit_code: bool,
     #[command(flatten)]
     pub(crate) how: HowArgs,
     #[command(flatten)]
@@ -75,7 +79,9 @@ pub(crate) struct SubmitTrainArgs {
     skillopt submit eval my.yaml --skill outputs/first/best_skill.md --split test --wait")]
 pub(crate) struct SubmitEvalArgs {
     #[command(flatten)]
-    pub(crate) eval: EvalArgs,
+    pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) what: EvaluatedArgs,
     #[command(flatten)]
     pub(crate) how: HowArgs,
     #[command(flatten)]

@@ -12,6 +12,8 @@ use crate::args::DemoArgs;
 use crate::config_args::resolve;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::local::Local;
+use crate::models::Tape;
 use crate::output::{Out, Tone};
 
 use super::{show, train};
@@ -50,22 +52,25 @@ pub(crate) fn run(args: &DemoArgs, out: &Out) -> Result<Exit, Failure> {
         flat.set(&set)?;
     }
     let config = resolve(&flat, &|_| None)?.config;
-    train::check(&config)?;
+    train::check(&config, &Tape::Off)?;
     let prepared = train::prepared(&config)?;
     out.chat(format!(
         "a simulated model answers on http://{address}; nothing leaves this machine"
     ));
-    let row = train::train(&config, &prepared, out, "skillopt demo", serve).map_err(|failure| {
-        // The address is another one next time, so that this very run cannot go on.
-        let again = failure
-            .hint
-            .as_ref()
-            .map(|_| "`skillopt demo` starts a new one".to_owned());
-        Failure {
-            hint: again,
-            ..failure
-        }
-    })?;
+    let local = Local::open(&config, &prepared, &Tape::Off)?;
+    let row = train::train(&config, &prepared, &local, out, "skillopt demo", serve).map_err(
+        |failure| {
+            // The address is another one next time, so that this very run cannot go on.
+            let again = failure
+                .hint
+                .as_ref()
+                .map(|_| "`skillopt demo` starts a new one".to_owned());
+            Failure {
+                hint: again,
+                ..failure
+            }
+        },
+    )?;
     end(&row, Path::new(&config.out_root), &file, out)?;
     Ok(Exit::Done)
 }

@@ -207,7 +207,7 @@ fn store(config: &RunConfig) -> Check {
 }
 
 fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
-    let make = models::factory(config);
+    let make = models::factory(config, &models::Tape::Off);
     let shutdown = Shutdown::new();
     let work = async {
         let mut checks = Vec::new();

@@ -12,12 +12,12 @@ use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::PlanError;
 use skillopt_runtime::Shutdown;
 
-use crate::args::{EvalArgs, Split};
+use crate::args::{EvalArgs, EvaluatedArgs, Split};
 use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::local::Local;
-use crate::models;
+use crate::models::{self, Tape};
 use crate::output::progress::Reporter;
 use crate::output::words::{amount, count, plural};
 use crate::output::{Out, Tone};
@@ -38,7 +38,7 @@ impl Split {
 }
 
 /// Reads what is evaluated.
-pub(crate) fn evaluation(args: &EvalArgs) -> Result<Evaluation, Failure> {
+pub(crate) fn evaluation(args: &EvaluatedArgs) -> Result<Evaluation, Failure> {
     if args.skill.trim().is_empty() || !Path::new(&args.skill).exists() {
         return Err(
             Failure::usage(format!("the skill `{}` does not exist", args.skill))
@@ -58,16 +58,29 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
     } = args.config.load()?;
     out.warnings(&warnings);
     check_backends(&config, &[Role::Target])?;
-    models::try_connect(&config, &[Role::Target]).map_err(Failure::usage)?;
+    let tape = Tape::open(&args.tape)?;
+    if tape.calls_models() {
+        models::try_connect(&config, &[Role::Target]).map_err(Failure::usage)?;
+    }
     check_slots(&config)?;
-    let evaluation = evaluation(args)?;
+    let evaluation = evaluation(&args.what)?;
     evaluation.adapt(&mut config);
     let name = format!("eval_{}_{}", config.env, config.target_model);
     let placed = place(&mut config, &name, out, |config| {
         prepared(config, &evaluation)
     })?;
     let command = process::same_command(&placed.extra);
-    evaluate(&evaluation, &config, &placed.prepared, &command, out)
+    let local = Local::open(&config, &placed.prepared, &tape)?;
+    let exit = evaluate(
+        &evaluation,
+        &config,
+        &placed.prepared,
+        &local,
+        &command,
+        out,
+    );
+    tape.end(out);
+    exit
 }
 
 /// Loads what an evaluation needs.
@@ -106,11 +119,11 @@ fn evaluate(
     evaluation: &Evaluation,
     config: &RunConfig,
     prepared: &Prepared,
+    local: &Local,
     command: &str,
     out: &Out,
 ) -> Result<Exit, Failure> {
     let items = evaluation.items(config, prepared);
-    let local = Local::open(config, prepared)?;
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
     let session = local.session(config, prepared, &shutdown, &reporter);

@@ -36,10 +36,9 @@ pub(crate) fn run(args: &SubmitArgs, out: &Out) -> Result<Exit, Failure> {
 }
 
 fn submit_train(args: &SubmitTrainArgs, out: &Out) -> Result<Exit, Failure> {
-    let file = args.train.config.path();
+    let file = args.config.path();
     let Loaded { config, warnings } =
-        args.train
-            .config
+        args.config
             .load()
             .map_err(|failure| match file.filter(|file| is_sweep(file)) {
                 Some(file) => failure.hint(format!(
@@ -67,7 +66,7 @@ fn submit_train(args: &SubmitTrainArgs, out: &Out) -> Result<Exit, Failure> {
     let view = wait::wait(&order, show, out)?;
     train::summary(&view.run, &order.config, out);
     let nothing = view.run.accepted == 0;
-    Ok(if args.train.exit_code && nothing {
+    Ok(if args.exit_code && nothing {
         Exit::NothingAccepted
     } else {
         Exit::Done
@@ -78,13 +77,13 @@ fn submit_eval(args: &SubmitEvalArgs, out: &Out) -> Result<Exit, Failure> {
     let Loaded {
         mut config,
         warnings,
-    } = args.eval.config.load()?;
+    } = args.config.load()?;
     out.warnings(&warnings);
     check_backends(&config, &[Role::Target])?;
-    let evaluation = eval::evaluation(&args.eval)?;
+    let evaluation = eval::evaluation(&args.what)?;
     evaluation.adapt(&mut config);
     let folder = format!("eval_{}_{}", config.env, config.target_model);
-    let file = args.eval.config.path();
+    let file = args.config.path();
     let what = What::Evaluate(evaluation.clone());
     let order = Order::new(what, config, &folder, file, &args.how, &args.remote, out)?;
     if !args.how.wait {

@@ -12,7 +12,7 @@ use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::local::{self, Local};
-use crate::models;
+use crate::models::{self, Tape};
 use crate::output::progress::Reporter;
 use crate::output::table::table;
 use crate::output::words::{amount, count, number};
@@ -30,11 +30,15 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
         warnings,
     } = args.config.load()?;
     out.warnings(&warnings);
-    check(&config)?;
+    let tape = Tape::open(&args.tape)?;
+    check(&config, &tape)?;
     let name = format!("skillopt_{}_{}", config.env, config.optimizer_model);
     let placed = place(&mut config, &name, out, prepared)?;
     let command = process::same_command(&placed.extra);
-    let row = train(&config, &placed.prepared, out, &command, async {})?;
+    let local = Local::open(&config, &placed.prepared, &tape)?;
+    let row = train(&config, &placed.prepared, &local, out, &command, async {});
+    tape.end(out);
+    let row = row?;
     let nothing = row.accepted == 0;
     Ok(if args.exit_code && nothing {
         Exit::NothingAccepted
@@ -47,10 +51,12 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
 ///
 /// # Errors
 /// A backend of this configuration cannot be called, or it wants too many slots.
-pub(crate) fn check(config: &RunConfig) -> Result<(), Failure> {
+pub(crate) fn check(config: &RunConfig, tape: &Tape) -> Result<(), Failure> {
     let roles = [Role::Optimizer, Role::Target];
     check_backends(config, &roles)?;
-    models::try_connect(config, &roles).map_err(Failure::usage)?;
+    if tape.calls_models() {
+        models::try_connect(config, &roles).map_err(Failure::usage)?;
+    }
     check_slots(config)
 }
 
@@ -86,11 +92,11 @@ pub(crate) fn check_slots(config: &RunConfig) -> Result<(), Failure> {
 pub(crate) fn train(
     config: &RunConfig,
     prepared: &Prepared,
+    local: &Local,
     out: &Out,
     command: &str,
     beside: impl Future<Output = ()> + Send + 'static,
 ) -> Result<RunRow, Failure> {
-    let local = Local::open(config, prepared)?;
     let shutdown = Shutdown::new();
     let reporter = Reporter::new(out, prepared.common.run.as_str(), &shutdown);
     let work = async {
@@ -98,7 +104,7 @@ pub(crate) fn train(
         preflight(config, prepared, out);
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(beside);
-        let outcome = local::run_training(&local, config, prepared, &shutdown, &reporter).await;
+        let outcome = local::run_training(local, config, prepared, &shutdown, &reporter).await;
         tasks.shutdown().await;
         outcome
     };

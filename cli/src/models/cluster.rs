@@ -43,8 +43,11 @@ fn client(
     means: &Arc<Means>,
 ) -> Result<Arc<dyn ChatModel>, CallError> {
     match role_that_knows(profile, settings, allowed)? {
-        Some(role) => connect(profile, settings, role, means),
-        None => connect(profile, &Arc::default(), role_of(profile), &means.bare()),
+        Some(role) => Ok(connect(profile, settings, role, means)?),
+        None => {
+            let bare = means.bare();
+            Ok(connect(profile, &Arc::default(), role_of(profile), &bare)?)
+        }
     }
 }
 

@@ -36,6 +36,19 @@ impl Guarded {
         })
     }
 
+    /// Returns a JSON text without the credentials.
+    pub(super) fn scrubbed(&self, json: &str) -> String {
+        let linked = Arc::clone(&self.linked());
+        let escaped = |secret: &&str| serde_json::Value::from(*secret).to_string();
+        let plain = shown_never(&linked.secrets);
+        let escaped: Vec<String> = plain.iter().map(escaped).collect();
+        let inner = escaped.iter().map(|text| text.trim_matches('"'));
+        redact(
+            json,
+            &plain.iter().copied().chain(inner).collect::<Vec<_>>(),
+        )
+    }
+
     fn linked(&self) -> std::sync::MutexGuard<'_, Arc<Linked>> {
         // No section under this lock can panic half-way.
         self.linked.lock().unwrap_or_else(PoisonError::into_inner)
@@ -98,12 +111,16 @@ impl ChatModel for Guarded {
 /// Shorter ones are no credentials, and taking them out would shred ordinary words.
 const SECRET_MIN: usize = 8;
 
-fn clean(answer: Result<ChatReply, CallError>, secrets: &[Secret]) -> Result<ChatReply, CallError> {
-    let secrets: Vec<&str> = secrets
+fn shown_never(secrets: &[Secret]) -> Vec<&str> {
+    secrets
         .iter()
         .map(|secret| secret.expose().trim())
         .filter(|secret| secret.len() >= SECRET_MIN)
-        .collect();
+        .collect()
+}
+
+fn clean(answer: Result<ChatReply, CallError>, secrets: &[Secret]) -> Result<ChatReply, CallError> {
+    let secrets = shown_never(secrets);
     let clean = |text: &mut String| {
         if secrets.iter().any(|secret| text.contains(secret)) {
             *text = redact(text, &secrets);

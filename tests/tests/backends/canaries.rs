@@ -52,7 +52,16 @@ fn check(give: impl Fn(&mut Command, &Path)) {
     for status in [200, 400, 401, 500] {
         let (world, server) = (World::new(), echo(status));
         let url = format!("model.openai_compatible_base_url={}/v1", server.url());
-        let mut call = command(["train", "config.yaml", "--out", "out", "--set", &url]);
+        let record = [
+            "train",
+            "config.yaml",
+            "--out",
+            "out",
+            "--record",
+            "tape.jsonl",
+        ];
+        let mut call = command(record);
+        call.args(["--set", &url]);
         call.args(["model.retry_attempts=2", "train.num_epochs=1"]);
         call.current_dir(world.path(""));
         let key_file = world.path("key");

@@ -1,3 +1,4 @@
 //! What the chat backends promise, seen from outside: whole processes against servers on loopback.
 
 mod canaries;
+mod recording;
