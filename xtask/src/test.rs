@@ -26,6 +26,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     prerequisites::c_compiler()?;
     prerequisites::servers()?;
     let valkey = prerequisites::valkey()?;
+    let clients = prerequisites::clients()?;
     let clis = prerequisites::clis()?;
     let mut steps = Steps::default();
     let (name, words) = if prerequisites::has_nextest() {
@@ -35,6 +36,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     };
     let mut tests = cargo(words);
     tests.env("SKILLOPT_VALKEY", valkey);
+    tests.env("SKILLOPT_PYTHON_CLIENTS", clients);
     tests.env("SKILLOPT_CLIS", clis);
     steps.run(name, tests);
     steps.run(
