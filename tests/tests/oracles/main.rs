@@ -198,6 +198,7 @@ fn messages_are_what_the_library_of_anthropic_sends() {
                 {"type": "tool_result", "tool_use_id": "call_1", "content": "A city."},
             ]},
         ],
+        "temperature": 0.5,
         "tools": [{"name": "look_up", "description": "Looks a city up.",
             "input_schema": parameters()}],
         "tool_choice": {"type": "tool", "name": "look_up"},
@@ -207,8 +208,6 @@ fn messages_are_what_the_library_of_anthropic_sends() {
         model: "claude-sonnet-4-5",
         ..kits::CLAUDE_CHAT
     };
-    let mut request = conversation("claude-sonnet-4-5");
-    // The library has no argument for it any more.
-    request.temperature = None;
+    let request = conversation("claude-sonnet-4-5");
     check(kit, "anthropic", "", &request, &same);
 }
