@@ -58,7 +58,10 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
     } = args.config.load()?;
     out.warnings(&warnings);
     check_backends(&config, &[Role::Target])?;
-    let tape = Tape::open(&args.tape)?;
+    let tape = Tape::open(
+        args.tape.record.as_deref(),
+        args.tape.replay_from.as_deref(),
+    )?;
     if tape.calls_models() {
         models::try_connect(&config, &[Role::Target]).map_err(Failure::usage)?;
     }
@@ -79,7 +82,9 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
         &command,
         out,
     );
-    tape.end(out);
+    if let Some(words) = tape.missing() {
+        out.note(words);
+    }
     exit
 }
 

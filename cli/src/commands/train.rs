@@ -30,14 +30,19 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
         warnings,
     } = args.config.load()?;
     out.warnings(&warnings);
-    let tape = Tape::open(&args.tape)?;
+    let tape = Tape::open(
+        args.tape.record.as_deref(),
+        args.tape.replay_from.as_deref(),
+    )?;
     check(&config, &tape)?;
     let name = format!("skillopt_{}_{}", config.env, config.optimizer_model);
     let placed = place(&mut config, &name, out, prepared)?;
     let command = process::same_command(&placed.extra);
     let local = Local::open(&config, &placed.prepared, &tape)?;
     let row = train(&config, &placed.prepared, &local, out, &command, async {});
-    tape.end(out);
+    if let Some(words) = tape.missing() {
+        out.note(words);
+    }
     let row = row?;
     let nothing = row.accepted == 0;
     Ok(if args.exit_code && nothing {

@@ -14,13 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Worked, Workspace};
 use skillopt_core::hash::Hash;
 use skillopt_core::job::Usage;
 
-use crate::args::TapeArgs;
 use crate::failure::Failure;
-use crate::output::Out;
 
 use reading::{Recording, Replayed};
 
@@ -44,11 +42,11 @@ impl Tape {
     ///
     /// # Errors
     /// It cannot be read or written, or is no recording.
-    pub(crate) fn open(args: &TapeArgs) -> Result<Self, Failure> {
-        if let Some(path) = &args.replay_from {
+    pub(crate) fn open(record: Option<&Path>, replay_from: Option<&Path>) -> Result<Self, Failure> {
+        if let Some(path) = replay_from {
             return Ok(Self::Replay(Arc::new(Recording::read(path)?)));
         }
-        let Some(path) = &args.record else {
+        let Some(path) = record else {
             return Ok(Self::Off);
         };
         let recorder = Recorder::open(path).map_err(|error| {
@@ -89,14 +87,15 @@ impl Tape {
         })
     }
 
-    /// Says what is missing in the file, if something is.
-    pub(crate) fn end(&self, out: &Out) {
-        if let Self::Record(recorder) = self
-            && let Some(error) = &recorder.state().error
-        {
-            let path = recorder.path.display();
-            out.note(format!("`{path}` does not hold every answer: {error}"));
-        }
+    /// Returns what is missing in the file, in words, if something is.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let Self::Record(recorder) = self else {
+            return None;
+        };
+        let state = recorder.state();
+        let error = state.error.as_ref()?;
+        let path = recorder.path.display();
+        Some(format!("`{path}` does not hold every answer: {error}"))
     }
 }
 
@@ -308,5 +307,14 @@ impl ChatModel for Recorded {
             self.recorder.add(&((self.scrub)(&line.to_string()) + "\n"));
         }
         answer
+    }
+
+    /// An agent's task is done and not recorded: what it did to its folder is more than answers.
+    async fn work(
+        &self,
+        request: &ChatRequest,
+        workspace: &Workspace,
+    ) -> Result<(ChatReply, Worked), CallError> {
+        self.client.work(request, workspace).await
     }
 }
