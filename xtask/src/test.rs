@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::cargo::cargo;
+use crate::cargo::{cargo, target};
 use crate::prerequisites;
 use crate::steps::Steps;
 
@@ -38,6 +38,12 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     tests.env("SKILLOPT_VALKEY", valkey);
     tests.env("SKILLOPT_PYTHON_CLIENTS", clients);
     tests.env("SKILLOPT_CLIS", clis);
+    // The command line's own tests have it built before the first test begins. A build in the midst
+    // of a test would take the time that the test has.
+    if std::env::var_os("SKILLOPT_BIN").is_none() {
+        let program = std::path::absolute(target().join("debug/skillopt"))?;
+        tests.env("SKILLOPT_BIN", program);
+    }
     steps.run(name, tests);
     steps.run(
         "examples in the documentation",
