@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::Serialize;
 use skillopt_core::secret::Secret;
 
@@ -20,7 +20,14 @@ pub(crate) struct Exchange {
     pub(crate) auth: Auth,
     /// Whether answers are to come in pieces.
     pub(crate) streams: bool,
+    /// Names the class of an answer that is no success.
+    pub(crate) classify: Classify,
+    /// A header that an interface wants in each call, such as its version.
+    pub(crate) header: Option<(HeaderName, HeaderValue)>,
 }
+
+/// Names the class of an answer that is no success: its address, secrets to keep out.
+pub(crate) type Classify = fn(&Answer, &str, &[&str]) -> CallError;
 
 /// The body of a success.
 pub(crate) struct Success {
@@ -38,6 +45,17 @@ impl Success {
 }
 
 impl Exchange {
+    /// Makes exchanges as most servers want them.
+    pub(crate) fn new(http: &Arc<Http>, auth: Auth, streams: bool) -> Self {
+        Self {
+            http: Arc::clone(http),
+            auth,
+            streams,
+            classify: failure::classify,
+            header: None,
+        }
+    }
+
     /// Posts a body and reads the whole answer.
     ///
     /// # Errors
@@ -66,7 +84,7 @@ impl Exchange {
             Ok(success)
         } else {
             let secrets = &[success.secret()];
-            Err(failure::classify(&answer, &address.shown, secrets))
+            Err((self.classify)(&answer, &address.shown, secrets))
         }
     }
 
@@ -79,6 +97,9 @@ impl Exchange {
         let mut headers = json_headers();
         if self.streams {
             accept_events(&mut headers);
+        }
+        if let Some((name, value)) = &self.header {
+            headers.insert(name, value.clone());
         }
         let secret = self.auth.sign(&mut headers).await?;
         let call = Call {

@@ -135,11 +135,11 @@ fn always_thinks(model: &str) -> bool {
 
 fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, CallError> {
     let address = Address::new(&profile.endpoint, "/chat/completions")?;
-    let exchange = Exchange {
-        http: Arc::clone(local.http),
-        auth: Auth::bearer_if((local.secret)("minimax_api_key"), &address.shown)?,
-        streams: local.options.switch("minimax_stream") == Some(true),
-    };
+    let exchange = Exchange::new(
+        local.http,
+        Auth::bearer_if((local.secret)("minimax_api_key"), &address.shown)?,
+        local.options.switch("minimax_stream") == Some(true),
+    );
     let mut server = Server::new(profile, address, exchange);
     server.call_prefix = "minimax_tool_";
     server.hidden = hidden::error;

@@ -102,10 +102,10 @@ fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, C
     let key = key
         .filter(|key| !key.expose().trim().is_empty())
         .unwrap_or_else(|| Secret::new("dummy"));
-    let exchange = Exchange {
-        http: Arc::clone(local.http),
-        auth: Auth::bearer(key, &address.shown)?,
-        streams: local.options.switch("openai_compatible_stream") == Some(true),
-    };
+    let exchange = Exchange::new(
+        local.http,
+        Auth::bearer(key, &address.shown)?,
+        local.options.switch("openai_compatible_stream") == Some(true),
+    );
     Ok(Arc::new(Server::new(profile, address, exchange)))
 }

@@ -163,11 +163,11 @@ fn check_thinking(options: Options<'_>) -> Result<Option<String>, String> {
 
 fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, CallError> {
     let address = Address::new(&profile.endpoint, "/chat/completions")?;
-    let exchange = Exchange {
-        http: Arc::clone(local.http),
-        auth: Auth::bearer_if((local.secret)("qwen_chat_api_key"), &address.shown)?,
-        streams: local.options.switch("qwen_chat_stream") == Some(true),
-    };
+    let exchange = Exchange::new(
+        local.http,
+        Auth::bearer_if((local.secret)("qwen_chat_api_key"), &address.shown)?,
+        local.options.switch("qwen_chat_stream") == Some(true),
+    );
     let mut server = Server::new(profile, address, exchange);
     server.call_prefix = "qwen_tool_";
     let setting = |name: &str| profile.settings.get(name);

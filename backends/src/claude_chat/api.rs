@@ -1,33 +1,30 @@
 //! A client of the Messages API.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderName, HeaderValue};
 use skillopt_core::job::Profile;
+use skillopt_core::secret::Secret;
 
 use super::body::{Body, Style};
 use super::fault;
 use super::generation::Generation;
 use super::read::Reader;
 use crate::address::Address;
+use crate::auth::Auth;
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::declare::Local;
 use crate::error::CallError;
-use crate::http::{Call, Http, bearer, json_body, json_headers, secret_header};
+use crate::exchange::Exchange;
 
 /// The version of the interface that is spoken.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 const VERSION_NAME: HeaderName = HeaderName::from_static("anthropic-version");
-const KEY_NAME: HeaderName = HeaderName::from_static("x-api-key");
+const KEY_NAME: &str = "x-api-key";
 
 /// A client of one address.
 pub(super) struct Client {
-    http: Arc<Http>,
+    exchange: Exchange,
     address: Address,
-    /// Name and value of the header that proves who calls.
-    credential: Option<(HeaderName, HeaderValue)>,
-    secret: String,
     temperature: Option<f64>,
     style: Style,
 }
@@ -45,12 +42,10 @@ impl Client {
         let endpoint = address.shown.as_str();
         let key = super::api_key(local);
         let token = || (local.env)("ANTHROPIC_AUTH_TOKEN").filter(|t| !t.trim().is_empty());
-        let (credential, secret) = if let Some(key) = key {
-            let value = secret_header(key.trim(), endpoint)?;
-            (Some((KEY_NAME, value)), key)
+        let auth = if let Some(key) = key {
+            Auth::header(KEY_NAME, Secret::new(key), endpoint)?
         } else if let Some(token) = token() {
-            let value = bearer(token.trim(), endpoint)?;
-            (Some((http::header::AUTHORIZATION, value)), token)
+            Auth::bearer(Secret::new(token), endpoint)?
         } else if profile.endpoint == super::BASE_URL {
             return Err(CallError::Misconfigured {
                 endpoint: endpoint.to_owned(),
@@ -60,7 +55,7 @@ impl Client {
                     .to_owned(),
             });
         } else {
-            (None, String::new())
+            Auth::None
         };
         let thinks = profile
             .settings
@@ -73,10 +68,12 @@ impl Client {
             caches: switch("claude_prompt_cache").unwrap_or(true),
         };
         Ok(Self {
-            http: Arc::clone(local.http),
+            exchange: Exchange {
+                classify: fault::classify,
+                header: Some((VERSION_NAME, VERSION)),
+                ..Exchange::new(local.http, auth, style.streams)
+            },
             address,
-            credential,
-            secret: secret.trim().to_owned(),
             temperature: profile.temperature,
             style,
         })
@@ -86,49 +83,25 @@ impl Client {
 #[async_trait]
 impl ChatModel for Client {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
-        let endpoint = self.address.shown.as_str();
         let temperature = request.temperature.or(self.temperature);
-        let body = json_body(&Body::new(request, temperature, self.style), endpoint)?;
-        let mut headers = json_headers();
-        headers.insert(VERSION_NAME, VERSION);
-        if let Some((name, value)) = &self.credential {
-            headers.insert(name, value.clone());
-        }
-        let call = Call {
-            method: Method::POST,
-            uri: &self.address.uri,
-            endpoint,
-            headers,
-            body,
-            limit: request.timeout,
-        };
-        let answer = self.http.send(call).await?;
-        let secrets = &[self.secret.as_str()];
-        if answer.status != StatusCode::OK {
-            return Err(fault::classify(&answer, endpoint, secrets));
-        }
+        let body = Body::new(request, temperature, self.style);
+        let answer = self.exchange.post(&self.address, &body, request.timeout);
+        let answer = answer.await?;
         let by_tool = request
             .schema
             .as_ref()
             .filter(|_| !Generation::of(&request.model).binds_schemas());
         let reader = Reader {
-            endpoint,
-            secrets,
+            endpoint: &self.address.shown,
+            secrets: &[answer.secret()],
             schema_tool: by_tool.map(|schema| schema.name.as_str()),
         };
-        // A gateway may stream or not, whatever it was asked for.
-        if is_stream(&answer.headers) {
+        if answer.is_stream {
             reader.read_stream(&answer.body)
         } else {
             reader.read(&answer.body)
         }
     }
-}
-
-fn is_stream(headers: &http::HeaderMap) -> bool {
-    headers
-        .get(http::header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
 #[cfg(test)]

@@ -1,28 +1,25 @@
 //! A client of the Gemini API.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
 use skillopt_core::job::Profile;
+use skillopt_core::secret::Secret;
 
 use super::body::Body;
 use super::fault;
 use super::read::Reader;
 use crate::address::Address;
+use crate::auth::Auth;
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::declare::Local;
 use crate::error::CallError;
-use crate::http::{Call, Http, json_body, json_headers, secret_header};
+use crate::exchange::Exchange;
 
-const KEY_NAME: HeaderName = HeaderName::from_static("x-goog-api-key");
+const KEY_NAME: &str = "x-goog-api-key";
 
 /// A client of one model.
 pub(super) struct Client {
-    http: Arc<Http>,
+    exchange: Exchange,
     address: Address,
-    credential: Option<HeaderValue>,
-    secret: String,
     temperature: Option<f64>,
     thinks: bool,
 }
@@ -51,24 +48,26 @@ impl Client {
         let path = format!("/models/{model}:{method}");
         let address = Address::new(&profile.endpoint, &path)?;
         let endpoint = address.shown.as_str();
-        let own = (local.secret)("gemini_api_key").map(|key| key.expose().to_owned());
-        let key = own
-            .or_else(|| (local.env)("GOOGLE_API_KEY"))
-            .map(|key| key.trim().to_owned())
-            .filter(|key| !key.is_empty());
-        if key.is_none() && profile.endpoint == super::BASE_URL {
+        let key = (local.secret)("gemini_api_key")
+            .or_else(|| (local.env)("GOOGLE_API_KEY").map(Secret::new))
+            .filter(|key| !key.expose().trim().is_empty());
+        let auth = match key {
+            Some(key) => Auth::header(KEY_NAME, key, endpoint)?,
+            None => Auth::None,
+        };
+        if matches!(auth, Auth::None) && profile.endpoint == super::BASE_URL {
             return Err(CallError::Misconfigured {
                 endpoint: endpoint.to_owned(),
                 status: 0,
                 detail: "there is no API key; set GEMINI_API_KEY".to_owned(),
             });
         }
-        let credential = key.as_deref().map(|key| secret_header(key, endpoint));
         Ok(Self {
-            http: Arc::clone(local.http),
-            credential: credential.transpose()?,
+            exchange: Exchange {
+                classify: fault::classify,
+                ..Exchange::new(local.http, auth, is_streamed)
+            },
             address,
-            secret: key.unwrap_or_default(),
             temperature: profile.temperature,
             thinks: profile
                 .settings
@@ -81,29 +80,15 @@ impl Client {
 #[async_trait]
 impl ChatModel for Client {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
-        let endpoint = self.address.shown.as_str();
         let temperature = request.temperature.or(self.temperature);
-        let body = json_body(&Body::new(request, temperature, self.thinks), endpoint)?;
-        let mut headers = json_headers();
-        if let Some(value) = &self.credential {
-            headers.insert(KEY_NAME, value.clone());
-        }
-        let call = Call {
-            method: Method::POST,
-            uri: &self.address.uri,
-            endpoint,
-            headers,
-            body,
-            limit: request.timeout,
+        let body = Body::new(request, temperature, self.thinks);
+        let answer = self.exchange.post(&self.address, &body, request.timeout);
+        let answer = answer.await?;
+        let reader = Reader {
+            endpoint: &self.address.shown,
+            secrets: &[answer.secret()],
         };
-        let answer = self.http.send(call).await?;
-        let secrets = &[self.secret.as_str()];
-        if answer.status != StatusCode::OK {
-            return Err(fault::classify(&answer, endpoint, secrets));
-        }
-        let reader = Reader { endpoint, secrets };
-        let kind = answer.headers.get(http::header::CONTENT_TYPE);
-        if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        if answer.is_stream {
             reader.read_stream(&answer.body)
         } else {
             reader.read(&answer.body)

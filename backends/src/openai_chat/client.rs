@@ -44,11 +44,11 @@ pub(super) fn connect(
     let address = routes.to(&profile.model)?;
     let auth = auth(profile, local, &routes, &address.shown)?;
     Ok(Arc::new(Client {
-        exchange: Exchange {
-            http: Arc::clone(local.http),
+        exchange: Exchange::new(
+            local.http,
             auth,
-            streams: local.options.switch("azure_openai_stream") == Some(true),
-        },
+            local.options.switch("azure_openai_stream") == Some(true),
+        ),
         routes,
         usual: (profile.model.clone(), address),
     }))
