@@ -126,8 +126,8 @@ impl Reader<'_> {
 
     /// Says why there is no result.
     fn unended(&self, output: &Output) -> CallError {
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        let words = match (output.stderr.trim(), stdout.trim()) {
+        let stdout = output.plain_words();
+        let words = match (output.stderr.trim(), stdout.as_str()) {
             ("", "") => "it printed nothing",
             ("", said) => said,
             (said, _) => said,

@@ -46,6 +46,18 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
+impl Output {
+    /// Returns what it printed to standard output beside its events. In those stand the model's own
+    /// words, which tell nothing of a failure.
+    pub(crate) fn plain_words(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stdout);
+        let is_event = |line: &&str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let plain: Vec<&str> = lines.filter(|line| !is_event(line)).collect();
+        plain.join("\n")
+    }
+}
+
 impl Run<'_> {
     /// Runs it to its end.
     ///
@@ -106,7 +118,8 @@ impl Run<'_> {
                     self.setting
                 ),
             },
-            io::ErrorKind::ArgumentListTooLong => CallError::Rejected {
+            // Every prompt with this schema fails alike: no agent's fault.
+            io::ErrorKind::ArgumentListTooLong => CallError::Misconfigured {
                 endpoint,
                 status: 0,
                 detail: "the schema is too long for a command line".to_owned(),

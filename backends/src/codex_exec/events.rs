@@ -113,12 +113,12 @@ impl Reader<'_> {
             });
         }
         if turn.failure.is_some() || output.code != Some(0) {
-            let stdout = String::from_utf8_lossy(&output.stdout);
+            let stdout = output.plain_words();
             let said = [
                 turn.failure.as_deref(),
                 turn.last_error.as_deref(),
                 Some(output.stderr.trim()),
-                Some(stdout.trim()),
+                Some(stdout.as_str()),
             ];
             let said = said.into_iter().flatten().find(|words| !words.is_empty());
             return Err(self.fault(said.unwrap_or("it printed nothing"), usage));

@@ -51,9 +51,9 @@ impl Reader<'_> {
             }
         }
         if output.code != Some(0) {
-            let stdout = String::from_utf8_lossy(&output.stdout);
+            let stdout = output.plain_words();
             let words = error.as_ref().and_then(|error| error["message"].as_str());
-            let told = [words, Some(output.stderr.trim()), Some(stdout.trim())];
+            let told = [words, Some(output.stderr.trim()), Some(stdout.as_str())];
             let words = told.into_iter().flatten().find(|words| !words.is_empty());
             let status = error
                 .as_ref()
@@ -148,6 +148,16 @@ mod tests {
     #[test]
     fn failures_have_their_class() {
         check("", "", 0, "Malformed");
+        // What the model said before a crash is not what the program says of it.
+        for words in [
+            "the context window",
+            "content_filter",
+            "please login",
+            "HTTP 401",
+        ] {
+            let said = serde_json::json!({"type": "assistant.message", "data": {"content": words}});
+            check(&said.to_string(), "", 139, "Malformed");
+        }
         check(
             "",
             "Error: No authentication information found.",
