@@ -124,6 +124,7 @@ pub fn usage(record: &Record) -> Usage {
         completion_tokens: record.tokens.output,
         cached_tokens: record.tokens.cached,
         reasoning_tokens: record.tokens.reasoning,
+        ..Usage::default()
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod crowd;
 pub mod kits;
+mod pieces;
 mod properties;
 pub mod server;
 pub mod wire;
@@ -17,7 +18,7 @@ use skillopt_core::job::Profile;
 use skillopt_core::secret::Secret;
 
 pub use self::properties::*;
-use self::server::Server;
+use self::server::{Reply, Server};
 use self::wire::Wire;
 use crate::declare::{Local, Options};
 use crate::{ChatModel, ChatRequest, Http, Message, Role, registry};
@@ -42,6 +43,10 @@ pub struct Kit {
     pub secret: &'static str,
     /// Further settings.
     pub settings: &'static [(&'static str, &'static str)],
+    /// The key that has answers come in pieces.
+    pub stream: &'static str,
+    /// Whether they are to.
+    pub streams: bool,
     /// What its servers say.
     pub wire: Wire,
 }
@@ -66,6 +71,9 @@ impl Kit {
         let get = |name: &str| {
             if name == self.address {
                 return Some(Value::from(address.as_str()));
+            }
+            if name == self.stream && self.streams {
+                return Some(Value::from("true"));
             }
             let found = self.settings.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| Value::from(*value))
@@ -94,6 +102,25 @@ impl Kit {
 }
 
 impl Kit {
+    /// The same with answers that come in pieces.
+    #[must_use]
+    pub const fn streamed(self) -> Self {
+        Self {
+            streams: true,
+            ..self
+        }
+    }
+
+    /// Returns a success as its servers send it.
+    #[must_use]
+    pub fn reply(&self, body: &Value) -> Reply {
+        if self.streams {
+            Reply::events((self.wire.pieces)(body))
+        } else {
+            Reply::json(200, body)
+        }
+    }
+
     /// Returns a plain request.
     #[must_use]
     pub fn request(&self) -> ChatRequest {
@@ -118,6 +145,7 @@ macro_rules! conformance {
                 a_withheld_answer_is_given_up_and_counted an_answer_without_a_word_is_empty
                 tools_are_offered_and_called images_are_sent each_failure_has_its_disposition
                 a_prompt_that_does_not_fit_is_given_up a_broken_answer_is_tried_again
+                an_error_in_the_midst_of_an_answer_is_none
                 a_silent_server_is_left_at_the_deadline a_dropped_call_leaves_the_server
                 no_key_is_in_what_a_failure_says a_redirect_is_not_followed
                 equal_requests_are_equal_bytes

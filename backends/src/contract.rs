@@ -252,14 +252,12 @@ impl ChatRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It was done.
+    /// It was done, or its server never says why answers end.
     Stop,
     /// The token limit cut it.
     Length,
     /// It waits for tools.
     ToolCalls,
-    /// Another or no reason was given.
-    Other,
 }
 
 /// A model's answer.

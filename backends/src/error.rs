@@ -134,6 +134,9 @@ pub enum CallError {
         /// What was billed all the same, as far as the provider says.
         usage: Usage,
     },
+    /// There was no credential to ask with: whoever gives it failed, and no model was asked.
+    #[error("the sign-in failed: {0}")]
+    SignIn(Box<CallError>),
 }
 
 /// A fault that shows before any request has no status.
@@ -161,7 +164,8 @@ impl CallError {
             | Self::Unauthorized { .. }
             | Self::Server { .. }
             | Self::Rejected { .. }
-            | Self::Misconfigured { .. } => false,
+            | Self::Misconfigured { .. }
+            | Self::SignIn(_) => false,
         }
     }
 
@@ -181,6 +185,7 @@ impl CallError {
                 Disposition::GiveUp
             }
             Self::Unauthorized { .. } | Self::Misconfigured { .. } => Disposition::StopRun,
+            Self::SignIn(error) => error.disposition(),
         }
     }
 }
@@ -198,7 +203,18 @@ impl CallError {
             | Self::Unfit { detail, .. }
             | Self::Filtered { detail, .. }
             | Self::Refused { detail, .. } => Some(detail),
+            Self::SignIn(error) => error.detail_mut(),
             Self::Throttled { .. } | Self::Timeout { .. } | Self::Stalled { .. } => None,
+        }
+    }
+
+    /// Returns whether a credential was rejected, be it by whoever gives the one that is sent.
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        match self {
+            Self::Unauthorized { .. } => true,
+            Self::SignIn(error) => error.is_unauthorized(),
+            _ => false,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::auth::Auth;
 use crate::error::CallError;
 use crate::failure;
-use crate::http::{Answer, Call, Http, accept_events, is_events, json_body, json_headers};
+use crate::http::{Answer, Call, Ends, Http, accept_events, is_events, json_body, json_headers};
 
 /// Makes exchanges with one server.
 pub(crate) struct Exchange {
@@ -56,7 +56,8 @@ impl Exchange {
         }
     }
 
-    /// Posts a body and reads the whole answer.
+    /// Posts a body and reads the whole answer. `limit` is for all of it: signing in, and doing so
+    /// once more when a token was withdrawn.
     ///
     /// # Errors
     /// See [`CallError`]: any answer but 200 is one.
@@ -67,11 +68,12 @@ impl Exchange {
         limit: Duration,
     ) -> Result<Success, CallError> {
         let body = json_body(body, &address.shown)?;
-        let (answer, secret) = self.send(address, body.clone(), limit).await?;
+        let ends = Ends::after(limit);
+        let (answer, secret) = self.send(address, body.clone(), ends).await?;
         let is_rejected = answer.status == StatusCode::UNAUTHORIZED;
         let (answer, secret) = if is_rejected && self.auth.renews(secret.as_ref()) {
             // A token may be withdrawn before its end. Nothing was billed for it.
-            self.send(address, body, limit).await?
+            self.send(address, body, ends).await?
         } else {
             (answer, secret)
         };
@@ -92,7 +94,7 @@ impl Exchange {
         &self,
         address: &Address,
         body: Bytes,
-        limit: Duration,
+        ends: Ends,
     ) -> Result<(Answer, Option<Arc<Secret>>), CallError> {
         let mut headers = json_headers();
         if self.streams {
@@ -101,14 +103,24 @@ impl Exchange {
         if let Some((name, value)) = &self.header {
             headers.insert(name, value.clone());
         }
-        let secret = self.auth.sign(&mut headers).await?;
+        let signed = tokio::time::timeout_at(ends.at, self.auth.sign(&mut headers));
+        let secret = match signed.await {
+            Ok(signed) => signed?,
+            Err(_) => {
+                let error = CallError::Timeout {
+                    endpoint: address.shown.clone(),
+                    limit: ends.limit,
+                };
+                return Err(CallError::SignIn(Box::new(error)));
+            }
+        };
         let call = Call {
             method: Method::POST,
             uri: &address.uri,
             endpoint: &address.shown,
             headers,
             body,
-            limit,
+            ends,
         };
         Ok((self.http.send(call).await?, secret))
     }

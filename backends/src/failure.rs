@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode};
+use serde_json::Value;
 use skillopt_core::job::Usage;
 use skillopt_runtime::clock::unix_ms;
 use skillopt_runtime::redact::redact;
@@ -93,6 +94,62 @@ pub(crate) fn classify(answer: &Answer, endpoint: &str, secrets: &[&str]) -> Cal
     }
 }
 
+/// Names the class of an error that came where an answer should be, or in its midst: there its status
+/// was sent long before, and a code or a type says which it would have been.
+pub(crate) fn told(error: &Value, endpoint: &str, secrets: &[&str]) -> CallError {
+    let number = |name: &str| {
+        let value = &error[name];
+        value.as_u64().or_else(|| value.as_str()?.parse().ok())
+    };
+    let named = || {
+        ["code", "type", "status"]
+            .iter()
+            .find_map(|name| status_of(error[*name].as_str()?))
+    };
+    let status = ["status", "status_code", "code"]
+        .iter()
+        .find_map(|name| number(name))
+        .and_then(|status| StatusCode::from_u16(u16::try_from(status).ok()?).ok())
+        .filter(|status| status.is_client_error() || status.is_server_error())
+        .or_else(named);
+    let answer = Answer {
+        status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        headers: HeaderMap::new(),
+        body: error.to_string().into(),
+    };
+    let mut error = classify(&answer, endpoint, secrets);
+    if let CallError::Server { status, .. } = &mut error {
+        // What was really sent.
+        *status = 200;
+    }
+    error
+}
+
+/// Returns the status that goes with a word for an error.
+fn status_of(word: &str) -> Option<StatusCode> {
+    Some(match word {
+        "rate_limit_exceeded"
+        | "rate_limit_error"
+        | "insufficient_quota"
+        | "too_many_requests"
+        | "RESOURCE_EXHAUSTED" => StatusCode::TOO_MANY_REQUESTS,
+        "invalid_api_key" | "authentication_error" | "UNAUTHENTICATED" => StatusCode::UNAUTHORIZED,
+        "permission_error" | "permission_denied" | "PERMISSION_DENIED" => StatusCode::FORBIDDEN,
+        "model_not_found" | "not_found_error" | "not_found" | "DeploymentNotFound" => {
+            StatusCode::NOT_FOUND
+        }
+        "context_length_exceeded"
+        | "string_above_max_length"
+        | "content_filter"
+        | "content_policy_violation"
+        | "invalid_request_error"
+        | "invalid_prompt"
+        | "BadRequestError"
+        | "INVALID_ARGUMENT" => StatusCode::BAD_REQUEST,
+        _ => return None,
+    })
+}
+
 /// Returns the start of a provider's message, on one line, without `secrets`.
 pub(crate) fn detail(body: &[u8], secrets: &[&str]) -> String {
     // Redacted before it is cut: a cut could leave half a key that is not recognised.
@@ -155,6 +212,8 @@ fn is_too_long(detail: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[track_caller]
@@ -200,6 +259,46 @@ mod tests {
         check(400, "unknown parameter", "Misconfigured");
         check(422, "", "Misconfigured");
         check(204, "", "Malformed");
+    }
+
+    #[test]
+    fn an_error_in_place_of_an_answer_has_the_class_of_its_status() {
+        for (error, expected) in [
+            (
+                json!({"code": 401, "message": "key sk-secret"}),
+                "Unauthorized",
+            ),
+            (json!({"code": "429"}), "Throttled"),
+            (json!({"code": "rate_limit_exceeded"}), "Throttled"),
+            (
+                json!({"type": "rate_limit_error", "code": null}),
+                "Throttled",
+            ),
+            (json!({"code": "insufficient_quota"}), "Unauthorized"),
+            (
+                json!({"code": "invalid_api_key", "type": "invalid_request_error"}),
+                "Unauthorized",
+            ),
+            (json!({"code": "context_length_exceeded"}), "Rejected"),
+            (
+                json!({"type": "invalid_request_error", "message": "the prompt is too long"}),
+                "Rejected",
+            ),
+            (json!({"code": "content_filter"}), "Filtered"),
+            (json!({"code": "model_not_found"}), "Misconfigured"),
+            (json!({"type": "server_error"}), "Server"),
+            (json!({"code": 503}), "Server"),
+            (json!({"code": 7}), "Server"),
+            (json!("overloaded sk-secret"), "Server"),
+            (Value::Null, "Server"),
+        ] {
+            let seen = told(&error, "http://h/v1", &["sk-secret"]);
+            assert!(
+                format!("{seen:?}").starts_with(expected),
+                "{error}: {seen:?}"
+            );
+            assert!(!seen.to_string().contains("sk-secret"), "{seen}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! per address without a limit of our own: the slots of the worker bound them.
 
 mod body;
+mod clock;
 mod connect;
 mod gate;
 mod pool;
@@ -50,8 +51,29 @@ pub(crate) struct Call<'a> {
     pub(crate) endpoint: &'a str,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Limit of the whole exchange.
+    /// When the whole exchange has to be over.
+    pub(crate) ends: Ends,
+}
+
+const A_YEAR: Duration = Duration::from_hours(365 * 24);
+
+/// A limit of time, and when it is reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) at: tokio::time::Instant,
     pub(crate) limit: Duration,
+}
+
+impl Ends {
+    /// Begins now.
+    pub(crate) fn after(limit: Duration) -> Self {
+        let now = tokio::time::Instant::now();
+        Self {
+            // A limit beyond all time is none.
+            at: now.checked_add(limit).unwrap_or(now + A_YEAR),
+            limit,
+        }
+    }
 }
 
 /// Returns the headers of a JSON exchange.
@@ -119,6 +141,7 @@ pub struct Http {
     transport: Transport,
     connector: Connector,
     plain: Plain,
+    clock: clock::Offset,
     /// Built at the first `https` call: a plain address then needs no root certificates.
     tls: OnceLock<Result<Tls, String>>,
 }
@@ -136,6 +159,7 @@ impl Http {
         let connector = Connector::new(&transport);
         Arc::new(Self {
             plain: pool::plain(connector.clone()),
+            clock: clock::Offset::default(),
             tls: OnceLock::new(),
             connector,
             transport,
@@ -150,17 +174,17 @@ impl Http {
             endpoint,
             headers,
             body,
-            limit,
+            ends,
         } = call;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri.clone();
         *request.headers_mut() = headers;
-        match tokio::time::timeout(limit, self.exchange(request, endpoint)).await {
+        match tokio::time::timeout_at(ends.at, self.exchange(request, endpoint)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Timeout {
                 endpoint: endpoint.to_owned(),
-                limit,
+                limit: ends.limit,
             }),
         }
     }
@@ -203,6 +227,13 @@ impl Http {
         }
     }
 
+    /// Returns by how many seconds the clock of the server that answered last is ahead of this
+    /// machine's; below zero if it is behind. `None` if no answer told the time.
+    #[must_use]
+    pub fn clock_ahead(&self) -> Option<i64> {
+        self.clock.seconds()
+    }
+
     fn tls(&self, endpoint: &str) -> Result<&Tls, CallError> {
         let tls = self.tls.get_or_init(|| {
             tls::config(&self.transport).map(|config| Tls::new(&config, &self.connector))
@@ -235,6 +266,7 @@ impl Http {
                 .await?
         };
         let (parts, body) = response.into_parts();
+        self.clock.note(&parts.headers);
         Ok(Answer {
             status: parts.status,
             headers: parts.headers,

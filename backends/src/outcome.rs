@@ -81,8 +81,9 @@ impl Outcome {
         }
     }
 
-    const fn of_error(error: &CallError) -> Self {
+    fn of_error(error: &CallError) -> Self {
         match error {
+            CallError::SignIn(error) => Self::of_error(error),
             CallError::Throttled { .. } => Self::Throttled,
             CallError::Unauthorized { .. } => Self::Unauthorized,
             CallError::Server { .. } => Self::ServerError,

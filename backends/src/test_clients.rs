@@ -10,15 +10,29 @@ use skillopt_core::secret::Secret;
 
 use crate::contract::{ChatReply, ChatRequest, Message, Role};
 use crate::declare::{Local, Options};
-use crate::error::CallError;
+use crate::error::{CallError, Disposition};
 use crate::http::Http;
 use crate::registry;
 use crate::test_servers::{Peer, json_answer};
+
+/// Longer than any exchange of these tests takes.
+const LONG: Duration = Duration::from_secs(20);
 
 type Words<'a> = &'a [(&'a str, &'a str)];
 
 /// Asks once, with settings, credentials and an environment.
 async fn ask(
+    backend: &str,
+    settings: Words<'_>,
+    secrets: Words<'_>,
+    env: Words<'_>,
+) -> Result<ChatReply, CallError> {
+    ask_within(LONG, backend, settings, secrets, env).await
+}
+
+/// The same with a limit of time.
+async fn ask_within(
+    limit: Duration,
     backend: &str,
     settings: Words<'_>,
     secrets: Words<'_>,
@@ -50,13 +64,39 @@ async fn ask(
     };
     let client = registry::connect(&profile, &local)?;
     let messages = vec![Message::text(Role::User, "?")];
-    let request = ChatRequest::new("m", messages, 9, Duration::from_secs(20));
+    let request = ChatRequest::new("m", messages, 9, limit);
     client.chat(&request).await
 }
 
 fn run<F: Future>(future: F) -> F::Output {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build().unwrap().block_on(future)
+}
+
+/// The settings of an application that signs in with a secret of its own.
+struct Application {
+    endpoint: String,
+    authority: String,
+}
+
+impl Application {
+    fn new(model: &Peer, tokens: &Peer) -> Self {
+        Self {
+            endpoint: format!("http://{}", model.address),
+            authority: format!("http://{}", tokens.address),
+        }
+    }
+
+    fn settings(&self) -> [(&str, &str); 6] {
+        [
+            ("azure_openai_endpoint", self.endpoint.as_str()),
+            ("azure_openai_auth_mode", "client_credentials"),
+            ("azure_openai_tenant_id", "t/1"),
+            ("azure_openai_client_id", "app"),
+            ("azure_openai_authority", &self.authority),
+            ("azure_openai_token_hosts", "127.0.0.1"),
+        ]
+    }
 }
 
 const REPLY: &str = r#"{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}"#;
@@ -66,16 +106,8 @@ fn an_application_signs_in_with_its_secret() {
     run(async {
         let tokens = Peer::json(r#"{"access_token":"t-1","expires_in":3600}"#).await;
         let model = Peer::json(REPLY).await;
-        let endpoint = format!("http://{}", model.address);
-        let authority = format!("http://{}", tokens.address);
-        let settings = [
-            ("azure_openai_endpoint", endpoint.as_str()),
-            ("azure_openai_auth_mode", "client_credentials"),
-            ("azure_openai_tenant_id", "t/1"),
-            ("azure_openai_client_id", "app"),
-            ("azure_openai_authority", &authority),
-            ("azure_openai_token_hosts", "127.0.0.1"),
-        ];
+        let application = Application::new(&model, &tokens);
+        let settings = application.settings();
         let secrets = [("azure_openai_client_secret", "s&1")];
         let reply = ask("openai_chat", &settings, &secrets, &[]).await.unwrap();
         assert_eq!(reply.text, "a");
@@ -107,26 +139,39 @@ fn a_rejected_secret_is_told_without_it() {
         let body = r#"{"error":"invalid_client","error_description":"AADSTS7000215 s-secret"}"#;
         let tokens = Peer::answering(&json_answer(400, body)).await;
         let model = Peer::json(REPLY).await;
-        let endpoint = format!("http://{}", model.address);
-        let authority = format!("http://{}", tokens.address);
-        let settings = [
-            ("azure_openai_endpoint", endpoint.as_str()),
-            ("azure_openai_auth_mode", "client_credentials"),
-            ("azure_openai_tenant_id", "t"),
-            ("azure_openai_client_id", "app"),
-            ("azure_openai_authority", &authority),
-            ("azure_openai_token_hosts", "127.0.0.1"),
-        ];
+        let application = Application::new(&model, &tokens);
+        let settings = application.settings();
         let secrets = [("azure_openai_client_secret", "s-secret")];
         let error = ask("openai_chat", &settings, &secrets, &[])
             .await
             .unwrap_err();
-        assert!(matches!(error, CallError::Unauthorized { .. }), "{error}");
+        assert!(error.is_unauthorized() && !error.may_be_billed(), "{error}");
         let text = error.to_string();
         assert!(
             text.contains("AADSTS7000215") && !text.contains("s-secret"),
             "{text}"
         );
+        assert_eq!(model.connections(), 0);
+    });
+}
+
+#[test]
+fn the_limit_of_a_call_holds_for_signing_in_too_and_no_model_was_asked() {
+    run(async {
+        let tokens = Peer::answering("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n").await;
+        let model = Peer::json(REPLY).await;
+        let application = Application::new(&model, &tokens);
+        let secrets = [("azure_openai_client_secret", "s")];
+        let limit = Duration::from_millis(50);
+        let settings = application.settings();
+        let asked = ask_within(limit, "openai_chat", &settings, &secrets, &[]);
+        let error = asked.await.unwrap_err();
+        let CallError::SignIn(cause) = &error else {
+            panic!("{error:?}");
+        };
+        assert!(matches!(**cause, CallError::Timeout { .. }), "{error:?}");
+        assert_eq!(error.disposition(), Disposition::Retry(None));
+        assert!(!error.may_be_billed());
         assert_eq!(model.connections(), 0);
     });
 }

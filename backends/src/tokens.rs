@@ -88,7 +88,13 @@ impl Tokens {
             .filter(|(at, _)| clock::unix_ms() < at + FAILURE_SHARED_MS);
         let error = match shared {
             Some((_, error)) => error,
-            None => match self.source.fetch().await.and_then(usable) {
+            None => match self
+                .source
+                .fetch()
+                .await
+                .and_then(usable)
+                .map_err(|error| CallError::SignIn(Box::new(error)))
+            {
                 Ok(token) => {
                     *failure = None;
                     *self.current() = Some(token.clone());

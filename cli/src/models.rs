@@ -83,10 +83,19 @@ impl Means {
 
 /// Makes clients with the credentials of `config`, which never leave this process.
 pub(crate) fn factory(config: &RunConfig, tape: &Tape) -> ModelFactory {
+    factory_over(&http(), config, tape)
+}
+
+/// Makes a client of the network as the environment says; opens no connection.
+pub(crate) fn http() -> Arc<Http> {
+    Http::with(Transport::from_env(&|name| std::env::var(name).ok()))
+}
+
+/// The same as [`factory`], over a client of the network that the caller keeps.
+pub(crate) fn factory_over(http: &Arc<Http>, config: &RunConfig, tape: &Tape) -> ModelFactory {
     let backends = Arc::new(config.backends.clone());
     let simulations = Simulations::default();
-    let http = Http::with(Transport::from_env(&|name| std::env::var(name).ok()));
-    let means = Means::new(http);
+    let means = Means::new(Arc::clone(http));
     let tape = tape.clone();
     Arc::new(move |profile: &Profile| {
         let backend = &profile.backend;

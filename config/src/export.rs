@@ -145,10 +145,13 @@ pub fn differs(a: &Map<String, Json>, b: &Map<String, Json>) -> Vec<(String, Jso
         .collect()
 }
 
+/// What `config.json` says beside the keys: how models of Qwen were told to think. It repeats keys.
+pub const RESOLVED_THINKING: &str = "resolved_qwen_thinking_modes";
+
 /// Returns whether a flat key may change what a run computes.
 #[must_use]
 pub fn changes_results(name: &str) -> bool {
-    if is_secret_name(name) {
+    if is_secret_name(name) || name == RESOLVED_THINKING {
         return false;
     }
     KEYS.iter()

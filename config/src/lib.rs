@@ -41,7 +41,9 @@ pub use choices::{
     ReasoningEffort, Scope, SplitMode, UpdateMode,
 };
 pub use context::Context;
-pub use export::{SizeError, Sizes, changes_results, differs, shown, to_config_json};
+pub use export::{
+    RESOLVED_THINKING, SizeError, Sizes, changes_results, differs, shown, to_config_json,
+};
 pub use flags::{Flag, flags};
 pub use flat::Flat;
 pub use load::{LoadError, load};

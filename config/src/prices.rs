@@ -6,6 +6,7 @@
 //!   - model: gpt-5.5*      # `*` is any text; the first line that fits counts
 //!     input: 1.25          # US dollars for a million tokens sent
 //!     cached: 0.125        # of these, what the provider had in its cache; like `input` if left out
+//!     cache_write: 1.25    # of these, what it wrote into its cache; like `input` if left out
 //!     output: 10           # and received
 //!     reasoning: 10        # of these, hidden reasoning; like `output` if left out
 //!     as_of: 2026-05-01    # when somebody looked it up
@@ -26,7 +27,15 @@ use crate::yaml;
 const LINES_MAX: usize = 10_000;
 /// Highest price, in US dollars for a million tokens; anything above is a slip of units.
 const USD_MAX: f64 = 100_000.0;
-const KEYS: [&str; 6] = ["model", "input", "cached", "output", "reasoning", "as_of"];
+const KEYS: [&str; 7] = [
+    "model",
+    "input",
+    "cached",
+    "cache_write",
+    "output",
+    "reasoning",
+    "as_of",
+];
 /// Prices that come with the program.
 const SHIPPED: &str = include_str!("../../data/prices.yaml");
 /// What it is called in messages.
@@ -132,6 +141,7 @@ fn line(node: &Node) -> Result<(String, ModelPrice), Box<Problem>> {
             input: dollars(map, node, "input")?,
             output: dollars(map, node, "output")?,
             cached: optional(map, node, "cached")?,
+            cache_write: optional(map, node, "cache_write")?,
             reasoning: optional(map, node, "reasoning")?,
         },
         as_of: map.get("as_of").and_then(scalar_text).unwrap_or_default(),
@@ -230,6 +240,9 @@ mod tests {
                 "{model}"
             );
             assert!(price.input <= price.output, "{model}");
+            // Of those that are asked here, Anthropic alone bills for what it writes.
+            let writes = price.cache_write.is_some_and(|w| w == price.input * 5 / 4);
+            assert_eq!(writes, model.starts_with("claude"), "{model}");
         }
         let own = load("prices: [{model: gpt-4o, input: 1, output: 2, reasoning: 3}]").unwrap();
         let all = own.or(shipped);

@@ -205,6 +205,21 @@ pub fn load(config: &RunConfig) -> Result<Inputs, PrepareError> {
     })
 }
 
+/// Says what is told to Qwen models about thinking, which several keys and variables decide together
+/// (backends spec 1.7). It only repeats them, so it names no run.
+fn resolved_thinking(profiles: &[Profile]) -> Option<(&'static str, Value)> {
+    let of_qwen = profiles.iter().filter(|p| p.backend == "qwen_chat");
+    let mode = |profile: &Profile| match profile.settings.get("enable_thinking") {
+        Some(Value::Bool(true)) => "enabled",
+        Some(Value::Bool(false)) => "disabled",
+        _ => "server_default",
+    };
+    let modes: Map<String, Value> = of_qwen
+        .map(|profile| (profile.role.clone(), mode(profile).into()))
+        .collect();
+    (!modes.is_empty()).then(|| (skillopt_config::RESOLVED_THINKING, modes.into()))
+}
+
 /// Makes a run of a configuration and what it read.
 ///
 /// # Errors
@@ -228,7 +243,10 @@ pub fn describe(config: &RunConfig, inputs: Inputs) -> Result<Prepared, PrepareE
     let target = Bytes::from(serde_json::to_vec(&profiles[0])?);
     let optimizer = Bytes::from(serde_json::to_vec(&profiles[1])?);
     let sizes = skillopt_config::Sizes::derive(config, plan.samples.train.len()).ok();
-    let written = skillopt_config::to_config_json(config, sizes.as_ref());
+    let mut written = skillopt_config::to_config_json(config, sizes.as_ref());
+    if let Some((name, modes)) = resolved_thinking(&profiles) {
+        written.insert(name.to_owned(), modes);
+    }
     let facts: Map<String, Value> = written
         .iter()
         .filter(|(k, _)| skillopt_config::changes_results(k) && !DERIVED.contains(&k.as_str()))

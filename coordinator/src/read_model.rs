@@ -280,7 +280,9 @@ impl<'a> Facts<'a> {
             prompt_tokens: whole("prompt_tokens"),
             completion_tokens: whole("completion_tokens"),
             cached_tokens: whole("cached_tokens"),
+            cache_write_tokens: whole("cache_write_tokens"),
             reasoning_tokens: whole("reasoning_tokens"),
+            truncated_calls: whole("truncated_calls"),
         }
     }
 

@@ -163,6 +163,12 @@ pub struct Usage {
     /// Those of the tokens received that were hidden reasoning.
     #[serde(default, skip_serializing_if = "is_none")]
     pub reasoning_tokens: u64,
+    /// Those of the tokens sent that the provider wrote into its cache, where it bills for that.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cache_write_tokens: u64,
+    /// Those of the calls whose answer the token limit cut.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub truncated_calls: u64,
 }
 
 impl std::ops::AddAssign for Usage {
@@ -171,7 +177,9 @@ impl std::ops::AddAssign for Usage {
         self.prompt_tokens += other.prompt_tokens;
         self.completion_tokens += other.completion_tokens;
         self.cached_tokens += other.cached_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
         self.reasoning_tokens += other.reasoning_tokens;
+        self.truncated_calls += other.truncated_calls;
     }
 }
 
@@ -306,6 +314,9 @@ pub struct Price {
     /// Tokens sent that the provider had in its cache; `None`: like the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
+    /// Tokens sent that the provider wrote into its cache; `None`: like the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
     /// Tokens of hidden reasoning; `None`: like the others received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<u64>,
@@ -316,7 +327,8 @@ impl Price {
     /// cached, and all of the dearer kind.
     #[must_use]
     pub fn at_most(self, prompt_tokens: u64, completion_tokens: u64) -> u64 {
-        let input = self.input.max(self.cached.unwrap_or(0));
+        let dearer = self.cached.max(self.cache_write).unwrap_or(0);
+        let input = self.input.max(dearer);
         let output = self.output.max(self.reasoning.unwrap_or(0));
         sum([(input, prompt_tokens), (output, completion_tokens)])
     }
@@ -326,10 +338,12 @@ impl Price {
     pub fn of(self, usage: Usage) -> u64 {
         // A provider may count more of a kind than there are.
         let cached = usage.cached_tokens.min(usage.prompt_tokens);
+        let written = usage.cache_write_tokens.min(usage.prompt_tokens - cached);
         let reasoning = usage.reasoning_tokens.min(usage.completion_tokens);
         sum([
-            (self.input, usage.prompt_tokens - cached),
+            (self.input, usage.prompt_tokens - cached - written),
             (self.cached.unwrap_or(self.input), cached),
+            (self.cache_write.unwrap_or(self.input), written),
             (self.output, usage.completion_tokens - reasoning),
             (self.reasoning.unwrap_or(self.output), reasoning),
         ])
@@ -397,25 +411,30 @@ mod tests {
             input: 2_000_000,
             output: 8_000_000,
             cached: Some(500_000),
+            cache_write: Some(2_500_000),
             reasoning: Some(9_000_000),
         };
-        let usage = |cached_tokens, reasoning_tokens| Usage {
+        let usage = |cached_tokens, cache_write_tokens, reasoning_tokens| Usage {
             calls: 1,
             prompt_tokens: 10,
             completion_tokens: 4,
             cached_tokens,
+            cache_write_tokens,
             reasoning_tokens,
+            truncated_calls: 0,
         };
-        for (cached, reasoning, want) in [
-            (0, 0, 52),
-            (10, 0, 37),
-            (6, 0, 43),
-            (0, 4, 56),
+        for (cached, written, reasoning, want) in [
+            (0, 0, 0, 52),
+            (10, 0, 0, 37),
+            (6, 0, 0, 43),
+            (0, 10, 0, 57),
+            (6, 4, 0, 45),
+            (0, 0, 4, 56),
             // More than there are.
-            (99, 99, 41),
+            (99, 99, 99, 41),
         ] {
-            let cost = price.of(usage(cached, reasoning));
-            assert_eq!(cost, want, "{cached} {reasoning}");
+            let cost = price.of(usage(cached, written, reasoning));
+            assert_eq!(cost, want, "{cached} {written} {reasoning}");
             assert!(cost <= price.at_most(10, 4));
         }
         let plain = Price {

@@ -3,7 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Outcome, Worked, Workspace};
+use skillopt_backends::{
+    CallError, ChatModel, ChatReply, ChatRequest, Finish, Outcome, Worked, Workspace,
+};
 use skillopt_core::job::Envelope;
 use skillopt_queue::Ticket;
 
@@ -111,7 +113,7 @@ impl Calls<'_> {
         let Some(meter) = self.meter else {
             let answer = client.chat(request).await;
             self.metrics.call(&answer);
-            return answer;
+            return answer.map(noted_if_cut);
         };
         let which = Which {
             id,
@@ -122,7 +124,7 @@ impl Calls<'_> {
         match meter.call(which, client, request).await {
             Metered::Made(answer) => {
                 self.metrics.call(&answer);
-                answer
+                answer.map(noted_if_cut)
             }
             Metered::Not(instead) => {
                 let detail = instead.failure().cause.clone();
@@ -135,6 +137,15 @@ impl Calls<'_> {
             }
         }
     }
+}
+
+/// Counts an answer that the token limit cut: a stage that finds nothing in it must not look like one
+/// whose model had nothing to say.
+fn noted_if_cut(mut reply: ChatReply) -> ChatReply {
+    if reply.finish == Finish::Length {
+        reply.usage.truncated_calls = 1;
+    }
+    reply
 }
 
 /// An agent as whoever counts calls sees it: one exchange, with all that it came to.

@@ -140,8 +140,10 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
 
 /// Returns whether a call failed because this process may open no more sockets.
 fn is_ours(error: &CallError) -> bool {
-    let CallError::Connection { detail, .. } = error else {
-        return false;
+    let detail = match error {
+        CallError::Connection { detail, .. } => detail,
+        CallError::SignIn(error) => return is_ours(error),
+        _ => return false,
     };
     ["(os error 23)", "(os error 24)"]
         .iter()

@@ -52,8 +52,12 @@ impl Memory<'_> {
         let Answer::Text(text) = record.answer else {
             return None;
         };
+        let finish = match record.usage.truncated_calls {
+            0 => Finish::Stop,
+            _ => Finish::Length,
+        };
         Some(ChatReply {
-            finish: Finish::Other,
+            finish,
             ..ChatReply::text(text, record.usage)
         })
     }

@@ -96,6 +96,13 @@ impl Goal {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    // Before a build of minutes.
+    if matches!(
+        args.what,
+        What::Queue | What::Cluster | What::Sweep | What::Sandbox
+    ) {
+        crate::prerequisites::servers()?;
+    }
     let figures = match args.what {
         What::Train => train::figures(&run::build()?)?,
         What::Rollouts => rollouts::figures(&run::build()?)?,

@@ -7,6 +7,7 @@
 
 mod install;
 mod pins;
+mod probe;
 mod report;
 mod server;
 mod train;
@@ -25,8 +26,8 @@ const CACHE: &str = ".cache/real-model";
 /// What `cargo xtask real-model` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many trainings, with the seeds 1, 2, …
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    /// How many trainings, with the seeds 1, 2, …; 0 only sees whether the server answers
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(0..=100))]
     seeds: u64,
     /// The larger model, or the one that is three times as fast and weaker.
     #[arg(long, value_enum, default_value_t = Model::Base)]
@@ -81,6 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         port: args.port,
     };
     let server = server::Server::start(&place)?;
+    probe::run(&program, &root, &server.base_url(), args.model)?;
     let mut report = Report::new(args.model, args.sets.clone());
     for seed in 1..=args.seeds {
         let plan = train::Plan {

@@ -90,7 +90,15 @@ impl Reader<'_> {
                     usage,
                 });
             }
-            _ => Finish::Other,
+            None => return Err(self.malformed("no `stop_reason`".to_owned())),
+            // `pause_turn`, and whatever is new: nobody says that the answer is whole.
+            Some(reason) => {
+                return Err(CallError::Unfit {
+                    endpoint: self.endpoint.to_owned(),
+                    detail: format!("it stopped for the reason `{reason}`"),
+                    usage,
+                });
+            }
         };
         if let Some(name) = self.schema_tool
             && let Some(at) = said.calls.iter().position(|call| call.name == name)
@@ -171,7 +179,11 @@ mod tests {
             r#"{"content":[],"stop_reason":"model_context_window_exceeded"}"#,
             "Length",
         );
-        check(r#"{"content":[],"stop_reason":"pause_turn"}"#, "Other");
+        for reason in ["pause_turn", "new_one"] {
+            let part = r#""content":[{"type":"text","text":"half an ans"}]"#;
+            check(&format!(r#"{{{part},"stop_reason":"{reason}"}}"#), "Unfit");
+        }
+        check(r#"{"content":[],"stop_reason":null}"#, "Malformed");
         check(r#"{"type":"message"}"#, "Malformed");
         check("<html>sk-secret", "Malformed");
     }
@@ -203,7 +215,7 @@ mod tests {
     #[test]
     fn the_cache_is_part_of_what_was_sent() {
         check(
-            r#"{"content":[],"usage":{"input_tokens":3,"output_tokens":9,"cache_read_input_tokens":20,"cache_creation_input_tokens":100,"output_tokens_details":{"thinking_tokens":4}}}"#,
+            r#"{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":9,"cache_read_input_tokens":20,"cache_creation_input_tokens":100,"output_tokens_details":{"thinking_tokens":4}}}"#,
             "prompt_tokens: 123, completion_tokens: 9, cached_tokens: 20, reasoning_tokens: 4",
         );
     }

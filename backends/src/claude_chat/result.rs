@@ -178,6 +178,8 @@ impl Ended {
             completion_tokens: sum("outputTokens"),
             cached_tokens: cached,
             reasoning_tokens: sum("thinkingTokens"),
+            cache_write_tokens: sum("cacheCreationInputTokens"),
+            ..Usage::default()
         }
     }
 }

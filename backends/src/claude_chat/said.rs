@@ -49,7 +49,9 @@ impl Tokens {
             prompt_tokens: self.input_tokens.unwrap_or(0) + read + written,
             completion_tokens: self.output_tokens.unwrap_or(0),
             cached_tokens: read,
+            cache_write_tokens: written,
             reasoning_tokens: thoughts.thinking_tokens.unwrap_or(0),
+            ..Usage::default()
         }
     }
 

@@ -193,6 +193,7 @@ impl Tokens {
             completion_tokens: self.output_tokens,
             cached_tokens: self.cached_input_tokens,
             reasoning_tokens: self.reasoning_output_tokens,
+            ..Usage::default()
         }
     }
 }

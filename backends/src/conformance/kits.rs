@@ -11,6 +11,8 @@ pub const OPENAI_COMPATIBLE: Kit = Kit {
     base: "/v1",
     secret: "openai_compatible_api_key",
     settings: &[],
+    stream: "openai_compatible_stream",
+    streams: false,
     wire: CHAT_COMPLETIONS,
 };
 
@@ -22,6 +24,8 @@ pub const OPENAI_CHAT: Kit = Kit {
     base: "/v1",
     secret: "azure_openai_api_key",
     settings: &[("azure_openai_auth_mode", "openai_compatible")],
+    stream: "azure_openai_stream",
+    streams: false,
     wire: CHAT_COMPLETIONS,
 };
 
@@ -47,6 +51,8 @@ pub const CLAUDE_CHAT: Kit = Kit {
     base: "",
     secret: "claude_api_key",
     settings: &[],
+    stream: "claude_stream",
+    streams: false,
     wire: MESSAGES,
 };
 
@@ -58,6 +64,8 @@ pub const GEMINI_CHAT: Kit = Kit {
     base: "/v1beta",
     secret: "gemini_api_key",
     settings: &[],
+    stream: "gemini_stream",
+    streams: false,
     wire: GENERATE_CONTENT,
 };
 
@@ -69,6 +77,8 @@ pub const QWEN_CHAT: Kit = Kit {
     base: "/v1",
     secret: "qwen_chat_api_key",
     settings: &[],
+    stream: "qwen_chat_stream",
+    streams: false,
     wire: CHAT_COMPLETIONS,
 };
 
@@ -80,6 +90,8 @@ pub const MINIMAX_CHAT: Kit = Kit {
     base: "/v1",
     secret: "minimax_api_key",
     settings: &[],
+    stream: "minimax_stream",
+    streams: false,
     wire: CHAT_COMPLETIONS,
 };
 

@@ -21,7 +21,7 @@ async fn ask(kit: &Kit, reply: Reply, request: &ChatRequest) -> Result<ChatReply
 }
 
 async fn told(kit: &Kit, body: &Value) -> Result<ChatReply, CallError> {
-    ask(kit, Reply::json(200, body), &kit.request()).await
+    ask(kit, kit.reply(body), &kit.request()).await
 }
 
 /// And with the words that the server sent.
@@ -71,8 +71,8 @@ pub async fn tools_are_offered_and_called(kit: &Kit) {
         parameters,
     }];
     request.tool_choice = Some(ToolChoice::Required);
-    let body = (kit.wire.tool_call)("look_up", &arguments);
-    let server = Server::start(move |_, _| Reply::json(200, &body));
+    let whole = kit.reply(&(kit.wire.tool_call)("look_up", &arguments));
+    let server = Server::start(move |_, _| whole.clone());
     let reply = kit.client(&server).chat(&request).await.expect("an answer");
     assert_eq!(Outcome::of_reply(&reply), Outcome::ToolCalls);
     let [call] = reply.tool_calls.as_slice() else {
@@ -102,8 +102,8 @@ pub async fn images_are_sent(kit: &Kit) {
         ]),
         ..Message::text(Role::User, "")
     });
-    let body = (kit.wire.answer)("A dot.");
-    let server = Server::start(move |_, _| Reply::json(200, &body));
+    let whole = kit.reply(&(kit.wire.answer)("A dot."));
+    let server = Server::start(move |_, _| whole.clone());
     kit.client(&server).chat(&request).await.expect("an answer");
     let sent = server.seen()[0].json().to_string();
     assert!(
@@ -148,10 +148,14 @@ pub async fn a_prompt_that_does_not_fit_is_given_up(kit: &Kit) {
 /// A broken connection, half a body, a page in place of an answer.
 pub async fn a_broken_answer_is_tried_again(kit: &Kit) {
     let page = "<html>log in here</html>".as_bytes().to_vec();
-    let half = (kit.wire.answer)("Paris").to_string().into_bytes();
+    let whole = (kit.wire.answer)("Paris");
+    let mut events = (kit.wire.pieces)(&whole);
+    // A gateway that gave up closes a stream as if it were whole.
+    events.truncate(events.len() / 2);
     for reply in [
         Reply::Close,
-        Reply::Cut(half[..half.len() / 2].to_vec()),
+        kit.reply(&whole).cut(),
+        Reply::events(events),
         Reply::Answer(200, Vec::new(), page),
         Reply::Answer(200, Vec::new(), Vec::new()),
         Reply::json(200, &json!({})),
@@ -165,6 +169,21 @@ pub async fn a_broken_answer_is_tried_again(kit: &Kit) {
             Disposition::Retry(None),
             "{shown}: {error}"
         );
+    }
+}
+
+/// However much of it had come.
+pub async fn an_error_in_the_midst_of_an_answer_is_none(kit: &Kit) {
+    let whole = (kit.wire.pieces)(&(kit.wire.answer)("Paris"));
+    let error = (kit.wire.error_event)("the model fell over");
+    for kept in 0..=whole.len() / 2 {
+        let mut events = whole[..kept].to_vec();
+        events.push(format!("data: {error}\n\n"));
+        let error = ask(kit, Reply::events(events), &kit.request())
+            .await
+            .expect_err("no answer");
+        assert_eq!(error.disposition(), Disposition::Retry(None), "{error}");
+        assert!(error.to_string().contains("fell over"), "{error}");
     }
 }
 
@@ -245,8 +264,8 @@ pub async fn a_redirect_is_not_followed(kit: &Kit) {
 
 /// Or an answer could not be found again.
 pub async fn equal_requests_are_equal_bytes(kit: &Kit) {
-    let body = (kit.wire.answer)("Paris");
-    let server = Server::start(move |_, _| Reply::json(200, &body));
+    let whole = kit.reply(&(kit.wire.answer)("Paris"));
+    let server = Server::start(move |_, _| whole.clone());
     for _ in 0..2 {
         kit.client(&server)
             .chat(&kit.request())

@@ -57,8 +57,8 @@ pub enum Reply {
     Answer(u16, Vec<(&'static str, String)>, Vec<u8>),
     /// The connection ends before a byte.
     Close,
-    /// An answer whose body ends half-way.
-    Cut(Vec<u8>),
+    /// Further headers, and a body that ends half-way.
+    Cut(Vec<(&'static str, String)>, Vec<u8>),
     /// Nothing, until the client goes.
     Hang,
 }
@@ -68,6 +68,25 @@ impl Reply {
     #[must_use]
     pub fn json(status: u16, body: &Value) -> Self {
         Self::Answer(status, Vec::new(), body.to_string().into_bytes())
+    }
+
+    /// Server-sent events.
+    #[must_use]
+    pub fn events(events: Vec<String>) -> Self {
+        let kind = ("content-type", "text/event-stream".to_owned());
+        Self::Answer(200, vec![kind], events.concat().into_bytes())
+    }
+
+    /// The same up to the middle of its body.
+    #[must_use]
+    pub fn cut(self) -> Self {
+        match self {
+            Self::Answer(200, headers, mut body) => {
+                body.truncate(body.len() / 2);
+                Self::Cut(headers, body)
+            }
+            other => other,
+        }
     }
 }
 
@@ -191,8 +210,8 @@ fn serve(shared: &Shared, stream: &TcpStream) -> std::io::Result<()> {
                 writer.write_all(&body)?;
             }
             Reply::Close => return Ok(()),
-            Reply::Cut(body) => {
-                writer.write_all(&head(200, &[], body.len() + 100))?;
+            Reply::Cut(headers, body) => {
+                writer.write_all(&head(200, &headers, body.len() + 100))?;
                 return writer.write_all(&body);
             }
             Reply::Hang => {

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use skillopt_core::job::Usage;
 
+use super::pieces::{self, Pieces};
+
 /// One interface: the bodies in which its servers say the same things.
 #[derive(Clone, Copy)]
 pub struct Wire {
@@ -18,6 +20,10 @@ pub struct Wire {
     pub error: fn(&str) -> Value,
     /// What is said of a prompt that does not fit, and with which status.
     pub too_long: (u16, &'static str),
+    /// Any of these bodies in pieces.
+    pub pieces: Pieces,
+    /// An error with a message in the midst of such.
+    pub error_event: fn(&str) -> Value,
     /// What the answers say was used.
     pub usage: Usage,
 }
@@ -43,12 +49,16 @@ pub const CHAT_COMPLETIONS: Wire = Wire {
         400,
         "This model's maximum context length is 4096 tokens; you sent 9000.",
     ),
+    pieces: pieces::chat_completions,
+    error_event: |message| json!({"error": {"message": message, "type": "x", "code": null}}),
     usage: Usage {
         calls: 1,
         prompt_tokens: 11,
         completion_tokens: 7,
         cached_tokens: 3,
         reasoning_tokens: 2,
+        cache_write_tokens: 0,
+        truncated_calls: 0,
     },
 };
 
@@ -80,6 +90,8 @@ pub const RESPONSES: Wire = Wire {
             "arguments": arguments.to_string(), "status": "completed"});
         response(&json!([call]), "completed", &Value::Null)
     },
+    pieces: pieces::responses,
+    error_event: |message| json!({"type": "error", "code": "x", "message": message}),
     ..CHAT_COMPLETIONS
 };
 
@@ -113,12 +125,16 @@ pub const MESSAGES: Wire = Wire {
     },
     error: |text| json!({"type": "error", "error": {"type": "x", "message": text}}),
     too_long: (400, "prompt is too long: 9000 tokens > 4096 maximum"),
+    pieces: pieces::messages,
+    error_event: |text| json!({"type": "error", "error": {"type": "x", "message": text}}),
     usage: Usage {
         calls: 1,
         prompt_tokens: 11,
         completion_tokens: 7,
         cached_tokens: 3,
         reasoning_tokens: 0,
+        cache_write_tokens: 0,
+        truncated_calls: 0,
     },
 };
 
@@ -147,12 +163,16 @@ pub const GENERATE_CONTENT: Wire = Wire {
         400,
         "The input token count (9000) exceeds the maximum number of tokens allowed (4096).",
     ),
+    pieces: pieces::generate_content,
+    error_event: |text| json!({"error": {"code": 1, "message": text, "status": "INTERNAL"}}),
     usage: Usage {
         calls: 1,
         prompt_tokens: 11,
         completion_tokens: 7,
         cached_tokens: 3,
         reasoning_tokens: 2,
+        cache_write_tokens: 0,
+        truncated_calls: 0,
     },
 };
 

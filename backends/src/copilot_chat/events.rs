@@ -97,6 +97,7 @@ fn usage(counted: &[u8]) -> Usage {
         completion_tokens: sum("outputTokens"),
         cached_tokens: sum("cacheReadTokens"),
         reasoning_tokens: sum("reasoningTokens"),
+        ..Usage::default()
     }
 }
 

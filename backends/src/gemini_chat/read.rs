@@ -120,25 +120,23 @@ impl Reader<'_> {
             | "MODEL_ARMOR"
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION" => {
+            | "IMAGE_RECITATION"
+            | "LANGUAGE" => {
                 return Err(CallError::Filtered {
                     endpoint,
                     detail: shown(&reason, said.finish_message.as_deref()),
                     usage,
                 });
             }
-            "MALFORMED_FUNCTION_CALL"
-            | "UNEXPECTED_TOOL_CALL"
-            | "TOO_MANY_TOOL_CALLS"
-            | "MALFORMED_RESPONSE"
-            | "MISSING_THOUGHT_SIGNATURE" => {
+            "" => return Err(self.malformed("no `finishReason`".to_owned())),
+            // Malformed calls, `OTHER`, and whatever is new: nobody says that the answer is whole.
+            _ => {
                 return Err(CallError::Unfit {
                     endpoint,
                     detail: shown(&reason, said.finish_message.as_deref()),
                     usage,
                 });
             }
-            _ => Finish::Other,
         };
         Ok(ChatReply {
             text: said.text,
@@ -250,6 +248,7 @@ impl Tokens {
             completion_tokens: self.candidates_token_count.unwrap_or(0) + thoughts,
             cached_tokens: self.cached_content_token_count.unwrap_or(0),
             reasoning_tokens: thoughts,
+            ..Usage::default()
         }
     }
 }
@@ -280,7 +279,20 @@ mod tests {
             r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#,
             "Length",
         );
-        check(r#"{"candidates":[{"finishReason":"OTHER"}]}"#, "Other");
+        for (reason, expected) in [
+            ("OTHER", "Unfit"),
+            ("FINISH_REASON_UNSPECIFIED", "Unfit"),
+            ("NEW_ONE", "Unfit"),
+            ("MALFORMED_FUNCTION_CALL", "Unfit"),
+            ("LANGUAGE", "Filtered"),
+            ("", "Malformed"),
+        ] {
+            let part = r#""content":{"parts":[{"text":"half an ans"}]}"#;
+            check(
+                &format!(r#"{{"candidates":[{{{part},"finishReason":"{reason}"}}]}}"#),
+                expected,
+            );
+        }
         check(r#"{"candidates":[]}"#, "Malformed");
         check("<html>sk-secret", "Malformed");
     }

@@ -22,7 +22,7 @@ async fn send(http: &Http, address: &str, headers: HeaderMap) -> Result<Answer, 
         endpoint: address,
         headers,
         body: Bytes::from_static(b"{}"),
-        limit: Duration::from_secs(20),
+        ends: Ends::after(Duration::from_secs(20)),
     })
     .await
 }

@@ -23,6 +23,9 @@ use crate::process;
 /// Open files below which large numbers of slots do not fit.
 const FILES_WANTED: u64 = 1_024;
 
+/// How far a clock may be off before tokens are refused, in seconds.
+const CLOCK_SECONDS_MAX: u64 = 60;
+
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -207,7 +210,8 @@ fn store(config: &RunConfig) -> Check {
 }
 
 fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
-    let make = models::factory(config, &models::Tape::Off);
+    let http = models::http();
+    let make = models::factory_over(&http, config, &models::Tape::Off);
     let shutdown = Shutdown::new();
     let work = async {
         let mut checks = Vec::new();
@@ -243,11 +247,38 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
                 }
             }
         }
+        checks.extend(http.clock_ahead().map(clock));
         checks
     };
     let work = async { shutdown.drain.run_until_cancelled(work).await };
     let checks = process::block_on(&shutdown, |_| {}, work)?;
     checks.ok_or_else(|| Failure::new(Exit::Interrupted, "interrupted"))
+}
+
+/// Judges by how many seconds the provider's clock is ahead of this machine's.
+fn clock(ahead: i64) -> Check {
+    let apart = ahead.unsigned_abs();
+    if apart <= CLOCK_SECONDS_MAX {
+        return Check::new("clock", State::Fine, "the provider's tells the same time");
+    }
+    let side = if ahead > 0 { "behind" } else { "ahead of" };
+    let words = format!(
+        "this machine's clock is {} {side} the provider's",
+        span(apart)
+    );
+    Check::new("clock", State::Weak, words).hint(
+        "set it (timedatectl set-ntp true): tokens and certificates are refused at a wrong time, \
+         and errors then speak of keys",
+    )
+}
+
+/// Says how long so many seconds are, rounded down.
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
 }
 
 fn schema_check(name: &'static str, mode: AnswerMode, bound: Result<(), String>) -> Check {

@@ -82,10 +82,7 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
         &command,
         out,
     );
-    if let Some(words) = tape.missing() {
-        out.note(words);
-    }
-    exit
+    tape.close(exit, out)
 }
 
 /// Loads what an evaluation needs.

@@ -40,16 +40,14 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
     let command = process::same_command(&placed.extra);
     let local = Local::open(&config, &placed.prepared, &tape)?;
     let row = train(&config, &placed.prepared, &local, out, &command, async {});
-    if let Some(words) = tape.missing() {
-        out.note(words);
-    }
-    let row = row?;
-    let nothing = row.accepted == 0;
-    Ok(if args.exit_code && nothing {
-        Exit::NothingAccepted
-    } else {
-        Exit::Done
-    })
+    let exit = row.map(|row| {
+        if args.exit_code && row.accepted == 0 {
+            Exit::NothingAccepted
+        } else {
+            Exit::Done
+        }
+    });
+    tape.close(exit, out)
 }
 
 /// Refuses what cannot be run, before anything is read or spent.

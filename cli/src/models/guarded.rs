@@ -77,7 +77,7 @@ impl ChatModel for Guarded {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
         let mut linked = Arc::clone(&self.linked());
         let mut answer = linked.client.chat(request).await;
-        if matches!(answer, Err(CallError::Unauthorized { .. }))
+        if answer.as_ref().is_err_and(CallError::is_unauthorized)
             && let Some(new) = self.renewed(&linked)
         {
             answer = new.client.chat(request).await;
@@ -93,7 +93,7 @@ impl ChatModel for Guarded {
     ) -> Result<(ChatReply, Worked), CallError> {
         let mut linked = Arc::clone(&self.linked());
         let mut done = linked.client.work(request, workspace).await;
-        if matches!(done, Err(CallError::Unauthorized { .. }))
+        if done.as_ref().is_err_and(CallError::is_unauthorized)
             && let Some(new) = self.renewed(&linked)
         {
             done = new.client.work(request, workspace).await;

@@ -18,7 +18,9 @@ use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Worked, Wo
 use skillopt_core::hash::Hash;
 use skillopt_core::job::Usage;
 
+use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::Out;
 
 use reading::{Recording, Replayed};
 
@@ -87,8 +89,29 @@ impl Tape {
         })
     }
 
+    /// Ends a command whose answers were recorded: without all of them it did not do what it was told,
+    /// though the run itself may be done.
+    ///
+    /// # Errors
+    /// Those of `ended`, or the recording is not whole.
+    pub(crate) fn close(&self, ended: Result<Exit, Failure>, out: &Out) -> Result<Exit, Failure> {
+        let Some(words) = self.missing() else {
+            return ended;
+        };
+        match ended {
+            Ok(_) => Err(Failure::new(Exit::Unexpected, words).hint(
+                "the run is done and its folder is whole; to record it, make room and run it again \
+                 with another `--out` and store",
+            )),
+            Err(failure) => {
+                out.note(words);
+                Err(failure)
+            }
+        }
+    }
+
     /// Returns what is missing in the file, in words, if something is.
-    pub(crate) fn missing(&self) -> Option<String> {
+    fn missing(&self) -> Option<String> {
         let Self::Record(recorder) = self else {
             return None;
         };
@@ -164,7 +187,8 @@ impl Said {
             | CallError::Timeout { .. }
             | CallError::Stalled { .. }
             | CallError::Malformed { .. }
-            | CallError::Unfit { .. } => None,
+            | CallError::Unfit { .. }
+            | CallError::SignIn(_) => None,
         }
     }
 

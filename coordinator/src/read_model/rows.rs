@@ -149,9 +149,15 @@ pub struct TokenRow {
     /// Of those sent, what the provider had in its cache.
     #[serde(skip_serializing_if = "is_none")]
     pub cached_tokens: u64,
+    /// Of those sent, what the provider wrote into its cache.
+    #[serde(skip_serializing_if = "is_none")]
+    pub cache_write_tokens: u64,
     /// Of those received, hidden reasoning.
     #[serde(skip_serializing_if = "is_none")]
     pub reasoning_tokens: u64,
+    /// Of the calls, those whose answer the token limit cut.
+    #[serde(skip_serializing_if = "is_none")]
+    pub truncated_calls: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
@@ -168,7 +174,9 @@ impl TokenRow {
             prompt_tokens: self.prompt_tokens,
             completion_tokens: self.completion_tokens,
             cached_tokens: self.cached_tokens,
+            cache_write_tokens: self.cache_write_tokens,
             reasoning_tokens: self.reasoning_tokens,
+            truncated_calls: self.truncated_calls,
         }
     }
 }
@@ -180,7 +188,9 @@ impl From<Usage> for TokenRow {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             cached_tokens: usage.cached_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
             reasoning_tokens: usage.reasoning_tokens,
+            truncated_calls: usage.truncated_calls,
         }
     }
 }

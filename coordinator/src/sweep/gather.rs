@@ -369,7 +369,9 @@ fn tokens(summary: &Value) -> [TokenRow; 2] {
         row.prompt_tokens += whole("prompt_tokens");
         row.completion_tokens += whole("completion_tokens");
         row.cached_tokens += whole("cached_tokens");
+        row.cache_write_tokens += whole("cache_write_tokens");
         row.reasoning_tokens += whole("reasoning_tokens");
+        row.truncated_calls += whole("truncated_calls");
     }
     rows
 }

@@ -1,4 +1,5 @@
 //! What the chat backends promise, seen from outside: whole processes against servers on loopback.
 
 mod canaries;
+mod doctor;
 mod recording;

@@ -12,7 +12,7 @@ use super::pins::Model;
 use super::report::Outcome;
 use super::server::now;
 
-const CONFIG: &str = "configs/house-style/default.yaml";
+pub(super) const CONFIG: &str = "configs/house-style/default.yaml";
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
 /// One training.

@@ -32,31 +32,14 @@ impl Reader<'_> {
             let begins = failure::detail(body, self.secrets);
             self.malformed(format!("{e}; it begins `{begins}`"))
         })?;
+        if let Some(error) = reply.error.filter(|error| !error.is_null()) {
+            // Gateways tell so what befell the server behind them.
+            return Err(failure::told(&error, self.endpoint, self.secrets));
+        }
         let usage = usage(reply.usage.unwrap_or_default());
         let choice = reply.choices.unwrap_or_default().into_iter().next();
         let choice = choice.ok_or_else(|| self.malformed("no choices".to_owned()))?;
-        let finish = match choice.finish_reason.as_deref() {
-            Some("stop") => Finish::Stop,
-            Some("length") => Finish::Length,
-            Some("tool_calls" | "function_call") => Finish::ToolCalls,
-            Some("content_filter") => {
-                return Err(CallError::Filtered {
-                    endpoint: self.endpoint.to_owned(),
-                    detail: "content filter".to_owned(),
-                    usage,
-                });
-            }
-            // Servers that gave up in the midst of an answer say so here and nowhere else.
-            Some(word @ ("error" | "abort" | "aborted" | "insufficient_system_resource")) => {
-                return Err(CallError::Server {
-                    endpoint: self.endpoint.to_owned(),
-                    status: 200,
-                    retry_after: None,
-                    detail: format!("the answer broke off (`{word}`)"),
-                });
-            }
-            _ => Finish::Other,
-        };
+        let finish = self.finish(choice.finish_reason.as_deref(), usage)?;
         let text = choice
             .message
             .content
@@ -79,6 +62,54 @@ impl Reader<'_> {
             finish,
             usage,
         })
+    }
+
+    /// Reads why the answer ended. Servers of other makes have words of their own, and gateways let
+    /// those of other interfaces through.
+    fn finish(&self, reason: Option<&str>, usage: Usage) -> Result<Finish, CallError> {
+        let endpoint = || self.endpoint.to_owned();
+        let word = reason.unwrap_or_default().to_ascii_lowercase();
+        match word.as_str() {
+            // A server that says nothing: its body is whole, and a stream's end was seen.
+            "" | "stop" | "stop_sequence" | "eos" | "eos_token" | "end_turn" => Ok(Finish::Stop),
+            "length"
+            | "max_tokens"
+            | "max_output_tokens"
+            | "model_length"
+            | "model_context_window_exceeded"
+            | "repetition" => Ok(Finish::Length),
+            "tool_calls" | "tool_call" | "tool_use" | "function_call" => Ok(Finish::ToolCalls),
+            "content_filter" | "content_filtered" | "safety" | "sensitive" | "recitation" => {
+                Err(CallError::Filtered {
+                    endpoint: endpoint(),
+                    detail: "content filter".to_owned(),
+                    usage,
+                })
+            }
+            // Servers that gave up in the midst of an answer say so here and nowhere else.
+            "error"
+            | "abort"
+            | "aborted"
+            | "cancelled"
+            | "network_error"
+            | "insufficient_system_resource"
+            | "load"
+            | "unload" => Err(CallError::Server {
+                endpoint: endpoint(),
+                status: 200,
+                retry_after: None,
+                detail: format!("the answer broke off (`{word}`)"),
+            }),
+            // Nobody says that the answer is whole.
+            _ => Err(CallError::Unfit {
+                endpoint: endpoint(),
+                detail: failure::detail(
+                    format!("it ended for the reason `{word}`").as_bytes(),
+                    self.secrets,
+                ),
+                usage,
+            }),
+        }
     }
 
     fn tool_calls(&self, calls: Vec<Call>) -> Vec<ToolCall> {
@@ -119,6 +150,7 @@ fn usage(tokens: Tokens) -> Usage {
         completion_tokens: completion.unwrap_or(0),
         cached_tokens: cached.cached_tokens.unwrap_or(0),
         reasoning_tokens: reasoning.reasoning_tokens.unwrap_or(0),
+        ..Usage::default()
     }
 }
 
@@ -128,6 +160,8 @@ struct Reply<'a> {
     choices: Option<Vec<Choice<'a>>>,
     #[serde(default)]
     usage: Option<Tokens>,
+    #[serde(default)]
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -267,6 +301,11 @@ mod tests {
             "\"ab\"",
         );
         check(r#"{"choices":[]}"#, "Malformed");
+        check(
+            r#"{"error":{"code":502,"message":"upstream sk-secret"}}"#,
+            "Server",
+        );
+        check(r#"{"error":{"code":429},"choices":[]}"#, "Throttled");
         check(r#"{"choices":null}"#, "Malformed");
         check("{\"choices\":[{\"mess", "Malformed");
         check("<html>sk-secret", "Malformed");
@@ -278,6 +317,31 @@ mod tests {
             r#"{"choices":[{"message":{"content":null,"refusal":"no sk-secret"},"finish_reason":"stop"}]}"#,
             "Refused",
         );
+    }
+
+    #[test]
+    fn an_answer_counts_only_if_its_reason_to_end_is_known() {
+        for (reason, expected) in [
+            ("null", "finish: Stop"),
+            ("\"stop\"", "finish: Stop"),
+            ("\"eos_token\"", "finish: Stop"),
+            ("\"STOP\"", "finish: Stop"),
+            ("\"MAX_TOKENS\"", "finish: Length"),
+            ("\"model_length\"", "finish: Length"),
+            ("\"function_call\"", "finish: ToolCalls"),
+            ("\"SAFETY\"", "Filtered"),
+            ("\"abort\"", "Server"),
+            ("\"network_error\"", "Server"),
+            ("\"pause_turn\"", "Unfit"),
+            ("\"sk-secret\"", "Unfit"),
+        ] {
+            check(
+                &format!(
+                    r#"{{"choices":[{{"message":{{"content":"half an ans"}},"finish_reason":{reason}}}]}}"#
+                ),
+                expected,
+            );
+        }
     }
 
     #[test]

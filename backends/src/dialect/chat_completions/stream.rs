@@ -90,7 +90,7 @@ impl Reader<'_> {
                 self.malformed(format!("{e}; a piece begins `{begins}`"))
             })?;
             if let Some(error) = piece.error.filter(|error| !error.is_null()) {
-                return Err(self.failed(&error));
+                return Err(failure::told(&error, self.endpoint, self.secrets));
             }
             whole
                 .add(piece.choices, piece.usage)
@@ -103,27 +103,6 @@ impl Reader<'_> {
             });
         }
         self.read(whole.into_json().to_string().as_bytes())
-    }
-
-    /// Names an error that came in the midst of an answer.
-    fn failed(&self, error: &Value) -> CallError {
-        let status = ["code", "status"]
-            .iter()
-            .find_map(|name| error[*name].as_u64());
-        let is_throttled = status == Some(429) || error["code"] == "rate_limit_exceeded";
-        let endpoint = self.endpoint.to_owned();
-        if is_throttled {
-            return CallError::Throttled {
-                endpoint,
-                retry_after: None,
-            };
-        }
-        CallError::Server {
-            endpoint,
-            status: 200,
-            retry_after: None,
-            detail: failure::detail(error.to_string().as_bytes(), self.secrets),
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reads an answer of the Responses API.
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use skillopt_core::job::Usage;
 use skillopt_runtime::redact::redact;
 
@@ -147,8 +147,16 @@ pub(crate) fn read(body: &[u8], endpoint: &str, secret: &str) -> Result<ChatRepl
         malformed(format!("{e}; it begins `{begins}`"))
     })?;
     let usage = usage(reply.usage.unwrap_or_default());
-    if reply.status.as_deref() == Some("failed") {
-        return Err(failed(reply.error, endpoint, secret));
+    match reply.status.as_deref() {
+        None | Some("completed" | "incomplete") => {}
+        Some("failed") => return Err(failed(reply.error, endpoint, secret)),
+        Some(status) => {
+            return Err(CallError::Unfit {
+                endpoint: endpoint.to_owned(),
+                detail: failure::detail(format!("it is `{status}`").as_bytes(), &[secret]),
+                usage,
+            });
+        }
     }
     let output = reply
         .output
@@ -162,7 +170,14 @@ pub(crate) fn read(body: &[u8], endpoint: &str, secret: &str) -> Result<ChatRepl
                 usage,
             });
         }
-        (Some("incomplete"), _) => true,
+        (Some("incomplete"), None | Some("max_output_tokens" | "max_tokens")) => true,
+        (Some("incomplete"), Some(reason)) => {
+            return Err(CallError::Unfit {
+                endpoint: endpoint.to_owned(),
+                detail: failure::detail(format!("it stopped for `{reason}`").as_bytes(), &[secret]),
+                usage,
+            });
+        }
         _ => false,
     };
     let mut text = String::new();
@@ -218,27 +233,11 @@ fn tool_call(item: Item) -> ToolCall {
 
 /// Names the class of an answer that says of itself that it failed.
 fn failed(fault: Option<Fault>, endpoint: &str, secret: &str) -> CallError {
-    let endpoint = endpoint.to_owned();
-    let code = fault.as_ref().and_then(|fault| fault.code.as_deref());
-    let is_throttled = code == Some("rate_limit_exceeded");
-    let message = fault.as_ref().and_then(|fault| fault.message.as_deref());
-    let words = format!(
-        "{}: {}",
-        code.unwrap_or("failed"),
-        message.unwrap_or_default()
+    let told = fault.map_or(
+        Value::Null,
+        |fault| json!({"code": fault.code, "message": fault.message}),
     );
-    if is_throttled {
-        return CallError::Throttled {
-            endpoint,
-            retry_after: None,
-        };
-    }
-    CallError::Server {
-        endpoint,
-        status: 200,
-        retry_after: None,
-        detail: failure::detail(words.as_bytes(), &[secret]),
-    }
+    failure::told(&told, endpoint, &[secret])
 }
 
 fn usage(tokens: Tokens) -> Usage {
@@ -250,6 +249,7 @@ fn usage(tokens: Tokens) -> Usage {
         completion_tokens: tokens.output_tokens.unwrap_or(0),
         cached_tokens: cached.cached_tokens.unwrap_or(0),
         reasoning_tokens: reasoning.reasoning_tokens.unwrap_or(0),
+        ..Usage::default()
     }
 }
 
@@ -274,6 +274,11 @@ mod tests {
             r#"{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}"#,
             "finish: Length",
         );
+        check(
+            r#"{"status":"incomplete","incomplete_details":{"reason":"max_tool_calls"},"output":[]}"#,
+            "Unfit",
+        );
+        check(r#"{"status":"in_progress","output":[]}"#, "Unfit");
         check(
             r#"{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[]}"#,
             "Filtered",

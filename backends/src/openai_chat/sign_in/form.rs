@@ -15,7 +15,7 @@ use super::cli::seconds;
 use crate::address::Address;
 use crate::error::CallError;
 use crate::failure;
-use crate::http::{Call, Http, secret_header};
+use crate::http::{Call, Ends, Http, secret_header};
 use crate::tokens::{Fetched, Source, ends_in};
 
 /// How long a request for a token may take.
@@ -79,7 +79,7 @@ impl Source for ManagedIdentity {
             endpoint: &address.shown,
             headers,
             body: Bytes::new(),
-            limit: LIMIT,
+            ends: Ends::after(LIMIT),
         };
         fetch(&self.http, call, secret).await
     }
@@ -116,7 +116,7 @@ impl Source for ClientCredentials {
             endpoint: &address.shown,
             headers,
             body: body.into(),
-            limit: LIMIT,
+            ends: Ends::after(LIMIT),
         };
         fetch(&self.http, call, secret).await
     }

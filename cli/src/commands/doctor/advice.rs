@@ -96,6 +96,7 @@ pub(super) fn advice(error: &CallError, profile: &Profile) -> String {
     };
     let backend = registry::find(&profile.backend);
     let special = match error {
+        CallError::SignIn(error) => return advice(error, profile),
         CallError::Unauthorized { .. } => backend.map(credentials),
         CallError::Connection { .. } => fits(NETWORK),
         CallError::Misconfigured { status: 0, .. } => None,

@@ -261,7 +261,6 @@ fn message(wanted: &Value, reply: &ChatReply) -> Value {
             Finish::Stop => "stop",
             Finish::Length => "length",
             Finish::ToolCalls => "tool_calls",
-            Finish::Other => "other",
         }
         .into();
     }

@@ -1,0 +1,132 @@
+//! `skillopt doctor` says in words what keeps a model from answering, and what to do.
+
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use skillopt_backends::conformance::server::{Reply, Server};
+use skillopt_tests::support::fake::completion;
+use skillopt_tests::support::program::{Ended, command, run};
+use skillopt_tests::support::{Sim, World, sim};
+
+/// Asks for a diagnosis with further settings.
+fn doctor(world: &World, settings: &[&str], env: &[(&str, &str)]) -> Ended {
+    let mut call: Command = command(["doctor", "config.yaml", "--set"]);
+    call.args(settings).current_dir(world.path(""));
+    call.envs(env.iter().copied());
+    run(&mut call)
+}
+
+/// A server that refuses everything.
+fn refusing(status: u16, error: Value) -> Server {
+    Server::start(move |_, _| Reply::json(status, &json!({"error": error})))
+}
+
+/// The settings of both roles for one server.
+fn at(url: &str) -> Vec<String> {
+    vec![format!("model.openai_compatible_base_url={url}")]
+}
+
+#[track_caller]
+fn check(settings: &[String], env: &[(&str, &str)], code: i32, words: &[&str]) {
+    let world = World::new();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    doctor(&world, &settings, env).code(code).says(words);
+}
+
+#[test]
+fn a_model_that_answers_is_fine() {
+    let sim = Sim::start(&[]);
+    check(
+        &at(&sim.url()),
+        &[],
+        0,
+        &[
+            "optimizer model",
+            "target model",
+            "answers",
+            "clock",
+            "fine",
+        ],
+    );
+}
+
+#[test]
+fn a_refused_key_is_named_with_the_place_where_it_is_set() {
+    let server = refusing(401, json!({"message": "bad key"}));
+    check(
+        &at(&server.url()),
+        &[("OPENAI_COMPATIBLE_API_KEY", "sk-1234567890")],
+        4,
+        &["HTTP 401", "OPENAI_COMPATIBLE_API_KEY", "another region"],
+    );
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    let mut settings = at("http://127.0.0.1:1");
+    settings.extend(
+        [
+            "model.backend=openai_chat",
+            "model.azure_openai_endpoint=http://127.0.0.1:1",
+            "model.azure_openai_auth_mode=api_key",
+        ]
+        .map(str::to_owned),
+    );
+    check(&settings, &[], 2, &["AZURE_OPENAI_API_KEY"]);
+}
+
+#[test]
+fn an_unknown_model_and_a_wrong_deployment_are_told_apart() {
+    for (error, words) in [
+        (
+            json!({"message": "The model `x` does not exist", "code": "model_not_found"}),
+            "the provider does not know the model",
+        ),
+        (
+            json!({"message": "no such deployment", "code": "DeploymentNotFound"}),
+            "there is no such deployment",
+        ),
+        (
+            json!({"message": "unsupported location: location is not supported"}),
+            "another region",
+        ),
+        (
+            json!({"message": "unknown field chat_template_kwargs.enable_thinking"}),
+            "refuses the thinking mode",
+        ),
+    ] {
+        let server = refusing(404, error);
+        check(&at(&server.url()), &[], 4, &["HTTP 404", words]);
+    }
+}
+
+#[test]
+fn nobody_there_and_no_tls_there_are_told_apart() {
+    let closed = sim::url(sim::closed_port());
+    check(&at(&closed), &[], 4, &["nothing listens there"]);
+    let server = refusing(500, json!({}));
+    let url = server.url().replace("http://", "https://");
+    check(&at(&url), &[], 4, &["TLS failed", "http://"]);
+}
+
+#[test]
+fn a_wrong_clock_is_told_also_when_the_blame_falls_on_the_key() {
+    let theirs = SystemTime::now() + Duration::from_secs(3 * 3_600 + 60);
+    let date = httpdate::fmt_http_date(theirs);
+    for (status, body, code) in [
+        (200, completion("ready"), 0),
+        (401, b"{\"error\":{\"message\":\"expired\"}}".to_vec(), 4),
+    ] {
+        let date = date.clone();
+        let server = Server::start(move |_, _| {
+            Reply::Answer(status, vec![("date", date.clone())], body.clone())
+        });
+        check(
+            &at(&server.url()),
+            &[],
+            code,
+            &["clock is 3 h behind the provider's", "set-ntp"],
+        );
+    }
+}
