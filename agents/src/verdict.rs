@@ -111,6 +111,30 @@ const fn may_pass(status: u16) -> bool {
     matches!(status, 401 | 403 | 408 | 409 | 425 | 429)
 }
 
+/// What a CLI that has no relay told of its vendor's trouble: nothing else knows of it.
+#[must_use]
+pub fn told(outcome: Outcome, words: &str, endpoint: &str) -> CallError {
+    let (endpoint, detail) = (endpoint.to_owned(), words.to_owned());
+    match outcome {
+        Outcome::AuthError => CallError::Unauthorized {
+            endpoint,
+            status: 401,
+            detail,
+        },
+        Outcome::RateLimited => CallError::Throttled {
+            endpoint,
+            retry_after: None,
+        },
+        Outcome::ServerError => CallError::Server {
+            endpoint,
+            status: 500,
+            retry_after: None,
+            detail,
+        },
+        outcome => unexplained(outcome, words, &endpoint),
+    }
+}
+
 /// Returns the tokens of a run, as the relay counted them.
 #[must_use]
 pub fn usage(record: &Record) -> Usage {

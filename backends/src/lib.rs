@@ -4,7 +4,7 @@
 //! [`declare`] for what it says of itself, at [`registry`] for the list.
 
 mod address;
-mod agents;
+pub mod agents;
 mod auth;
 mod claude_chat;
 mod cli;

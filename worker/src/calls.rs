@@ -11,6 +11,9 @@ use crate::blobs::Model;
 use crate::meter::{Instead, Meter, Metered, Which};
 use crate::metrics::Metrics;
 
+/// The setting that says how often an agent that says nothing is asked again.
+const EMPTY_RETRIES: &str = "agent_empty_retries";
+
 /// What has to become of a delivery in which a call could not be made, whatever else is said of it.
 #[derive(Default)]
 pub(crate) struct Noted(Mutex<Option<Instead>>);
@@ -88,16 +91,26 @@ impl Calls<'_> {
             workspace,
             worked: Mutex::new(Worked::default()),
         };
-        let first = self.once((&agent, 0), model, request, &name).await?;
-        let worked = agent.take();
-        let is_mute = first.text.trim().is_empty() && workspace.collect.is_empty();
-        if !is_mute || worked.failed.is_some() {
-            return Ok((first, worked));
+        let mut reply = self.once((&agent, 0), model, request, &name).await?;
+        let mut worked = agent.take();
+        let again = model.profile.settings.get(EMPTY_RETRIES);
+        let again = again
+            .map_or(Some(1), serde_json::Value::as_u64)
+            .unwrap_or(1);
+        for time in 0..again {
+            let is_mute = reply.text.trim().is_empty() && workspace.collect.is_empty();
+            if !is_mute || worked.failed.is_some() {
+                break;
+            }
+            let name = match time {
+                0 => format!("{name}/again"),
+                time => format!("{name}/again{time}"),
+            };
+            let mut next = self.once((&agent, 0), model, request, &name).await?;
+            next.usage += reply.usage;
+            (reply, worked) = (next, agent.take());
         }
-        let again = format!("{name}/again");
-        let mut second = self.once((&agent, 0), model, request, &again).await?;
-        second.usage += first.usage;
-        Ok((second, agent.take()))
+        Ok((reply, worked))
     }
 
     /// Makes one call; of a thousand such, so many may be made twice.

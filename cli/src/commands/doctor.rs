@@ -1,6 +1,7 @@
 //! `skillopt doctor`: what would keep a run from working.
 
 mod advice;
+mod agents;
 mod probe;
 mod sandbox;
 
@@ -74,7 +75,7 @@ impl Check {
 }
 
 pub(crate) fn run(args: &DoctorArgs, out: &Out) -> Result<Exit, Failure> {
-    let mut checks = vec![open_files(), sandbox::check()];
+    let mut checks = vec![open_files(), sandbox::check(), agents::check()];
     if args.config.path().is_some() {
         checks.extend(with_config(args, out)?);
     } else {
