@@ -84,6 +84,9 @@ impl Cursor {
         let begun = self.begun.iter().position(|(known, _)| known == id);
         let begun = begun.map(|at| self.begun.remove(at).1);
         let Some((name, call)) = tool(event) else {
+            // A call of which nothing is told came back all the same, but nobody knows how.
+            let name = begun.unwrap_or_default();
+            self.tools.push(ToolUse { name, ok: false });
             return;
         };
         let ok = at(call, &["result", "success"]).is_some();

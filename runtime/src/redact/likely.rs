@@ -100,14 +100,16 @@ fn value_after(word: &str, after: &str) -> Option<(usize, usize)> {
     if signed == begin && (begin == at || name != "password") {
         return None;
     }
-    let mut begin = skip(skip(signed, is_blank), is_quote);
+    let begin = skip(skip(signed, is_blank), is_quote);
+    // A scheme goes with its credential.
     let scheme = run(all(begin), |c| c.is_ascii_alphabetic());
-    if SCHEMES.contains(&scheme.to_lowercase().as_str()) {
-        begin = skip(begin + scheme.len(), is_blank);
-    }
+    let value = match SCHEMES.contains(&scheme.to_lowercase().as_str()) {
+        true => skip(begin + scheme.len(), is_blank),
+        false => begin,
+    };
     let is_value = |c: char| !c.is_whitespace() && !matches!(c, ',' | ';' | '"' | '\'' | ')' | '}');
-    let end = skip(begin, is_value);
-    (end > begin).then_some((begin, end))
+    let end = skip(value, is_value);
+    (end > value).then_some((begin, end))
 }
 
 fn squeezed(word: &str) -> String {
@@ -127,7 +129,7 @@ mod tests {
                 "API key: @ rejected",
             ),
             ("CURSOR_API_KEY=abc123 failed", "CURSOR_API_KEY=@ failed"),
-            ("Authorization: Bearer tok.en", "Authorization: Bearer @"),
+            ("Authorization: Bearer tok.en", "Authorization: @"),
             ("password=hunter2 fine", "password=@ fine"),
             ("password hunter2, then", "password @, then"),
             ("{\"token\":\"abc123secret\"} x", "{\"token\":\"@\"} x"),

@@ -116,7 +116,7 @@ pub fn run_file(area: &str, path: &Path) -> anyhow::Result<Report> {
     };
     if let Some((_, why)) = left_out(area, &stem) {
         let ids = cases.iter().map(id_of);
-        report.left_out = ids.map(|id| (id, why.to_owned())).collect();
+        report.left_out = ids.map(|id| (id, (*why).to_owned())).collect();
         return Ok(report);
     }
     for case in &cases {

@@ -94,7 +94,9 @@ impl Target for Slot<'_> {
         if !first.0.text.trim().is_empty() || first.1.failed.is_some() {
             return Ok(first);
         }
-        self.once(&prompt, &workspace, max_tokens).await
+        let mut second = self.once(&prompt, &workspace, max_tokens).await?;
+        second.0.usage += first.0.usage;
+        Ok(second)
     }
 }
 

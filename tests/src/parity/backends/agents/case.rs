@@ -219,18 +219,27 @@ impl Scene {
         profile
     }
 
-    /// Returns a program that a variable names and that is not there, where a case is about that.
+    /// Returns a program that a variable or a setting names and that is not there, where the reference
+    /// starts another one all the same.
     fn stray_path(&self) -> Option<String> {
-        let name = format!("{}_PATH", self.backend.to_uppercase());
-        let path = self.case["input"]["env"][name].as_str()?;
-        (!Path::new(path).exists()).then(|| path.to_owned())
+        let key = format!("{}_path", self.backend);
+        let input = &self.case["input"];
+        let path = input["config"][&key].as_str();
+        let path = path.or(input["env"][key.to_uppercase()].as_str())?;
+        let is_wanted = self.case["expected_result"]["error"]["kind"] == "spawn_failed";
+        (!is_wanted && !Path::new(path).exists()).then(|| path.to_owned())
     }
 
     fn bring_path_home(&mut self) {
-        let name = format!("{}_PATH", self.backend.to_uppercase());
-        let program = self.program();
+        let key = format!("{}_path", self.backend);
+        let program = format!("{{{{bin}}}}/{}", self.program());
+        let config = &mut self.case["input"]["config"];
+        if config[&key].is_string() {
+            config[&key] = program.into();
+            return;
+        }
         let env = &mut self.case["input"]["env"];
-        env[name] = program.display().to_string().into();
+        env[key.to_uppercase()] = program.into();
         // The other variables count, too: what they say is what is wanted.
         let said = |name: &str| env[name].as_str().map(str::to_owned);
         let (effort, tokens) = (
@@ -247,13 +256,13 @@ impl Scene {
         }
     }
 
-    fn program(&self) -> PathBuf {
-        self.fake.bin().join(match self.backend.as_str() {
+    fn program(&self) -> &'static str {
+        match self.backend.as_str() {
             "codex_exec" => "codex",
             "claude_code_exec" => "claude",
             "copilot_exec" => "copilot",
             _ => "cursor-agent",
-        })
+        }
     }
 
     fn cannot_be_had(&self) -> Vec<String> {
@@ -272,7 +281,7 @@ impl Scene {
                 Value::Bool(yes) => yes.to_string(),
                 value => text(value).to_owned(),
             };
-            let is_it = word == *never || (never.is_empty() && !word.is_empty());
+            let is_it = !word.is_empty() && (never.is_empty() || word == *never);
             if is_it && key.starts_with(&self.backend) {
                 keys.push((*key).to_owned());
             }

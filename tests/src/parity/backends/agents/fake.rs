@@ -66,9 +66,12 @@ pub(super) struct Seen {
 
 impl Fake {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self {
+        let fake = Self {
             folder: tempfile::tempdir()?,
-        })
+        };
+        // They are there from the beginning, and do nothing.
+        fake.prepare(&Run::of("", &serde_json::Value::Null), &[], None)?;
+        Ok(fake)
     }
 
     /// Returns the folder of the programs.

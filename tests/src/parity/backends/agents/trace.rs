@@ -210,7 +210,7 @@ fn codex_summary(input: &Value, wanted: &Value, is_bug: bool) -> Result<(), Stri
     for (command, ok, output) in &commands {
         let item = json!({"type": "item.completed", "item": {
             "type": "command_execution", "command": command, "aggregated_output": output,
-            "exit_code": i32::from(!ok), "status": "completed",
+            "exit_code": i32::from(!ok), "status": if *ok { "completed" } else { "failed" },
         }});
         lines.push_str(&format!("{item}\n"));
     }
