@@ -7,13 +7,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use skillopt_backends::declare::Local;
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Role, Worked, Workspace};
+use skillopt_backends::{
+    CallError, ChatModel, ChatReply, ChatRequest, Gate, Role, Worked, Workspace,
+};
 use skillopt_core::job::{Profile, Usage};
 use skillopt_sandbox::{Host, Limits};
 
 use crate::cli::{self, Cli};
 use crate::installed::Installed;
-use crate::relay::{Caps, Open, Plan, Tries, WayOut};
+use crate::relay::{Caps, Plan, Tries, WayOut};
 use crate::run::{Finished, Order, Program, run};
 use crate::verdict::{Verdict, usage};
 use crate::{provider, trace};
@@ -109,6 +111,7 @@ impl ChatModel for Agent {
         &self,
         request: &ChatRequest,
         workspace: &Workspace,
+        gate: &Arc<dyn Gate>,
     ) -> Result<(ChatReply, Worked), CallError> {
         let said = request
             .messages
@@ -137,7 +140,8 @@ impl ChatModel for Agent {
             },
             plan: self.plan.clone(),
         };
-        let finished = run(&self.host, order, Arc::clone(&self.way_out), Arc::new(Open)).await?;
+        let way_out = Arc::clone(&self.way_out);
+        let finished = run(&self.host, order, way_out, Arc::clone(gate)).await?;
         reply(finished, self.cli)
     }
 }

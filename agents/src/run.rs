@@ -1,6 +1,7 @@
 //! Runs one task: a room, a relay, a CLI, and what came of it.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,12 +14,9 @@ use crate::account::Account;
 use crate::cli::declared::Declared;
 use crate::cli::{self, Call, Cli, Errand};
 use crate::installed::Installed;
-use crate::relay::{Gate, Plan, Record, Relay, WayOut, Wire};
+use crate::relay::{Gate, Plan, Record, Relay, Trouble, WayOut, Wire};
 use crate::streams::{End, Stream};
 use crate::verdict::{Verdict, judge};
-
-/// The key inside a sandbox: long, for some CLIs mask it wherever it stands in what they print.
-const DUMMY_KEY: &str = "sk-relay-0f5b1c6ad2e94b7f8a3d-worth-nothing";
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +106,8 @@ pub async fn run(
         marker: marker(order.skill).to_owned(),
         ..order.plan.clone()
     };
-    let relay = Relay::new(plan, way_out, gate);
+    let key = key();
+    let relay = Relay::new(plan, Some(&key), way_out, gate);
     let way_in = skillopt_sandbox::Relay { socket };
     let limits = order.limits.clone();
     let wall = limits.wall;
@@ -122,7 +121,7 @@ pub async fn run(
         skill_files: order.skill_files,
         model: &order.plan.model,
         port: room.ports().first().copied().unwrap_or_default(),
-        key: DUMMY_KEY,
+        key: &key,
         effort: order.effort,
         max_tokens: order.max_tokens,
         home: &home,
@@ -148,10 +147,18 @@ pub async fn run(
     };
     let report = tokio::select! {
         report = room.run(&task, &mut on_line) => report,
+        // What cannot be paid for is not waited for.
+        () = relay.is_shut() => Err(skillopt_sandbox::Error::Start(String::new())),
         // A relay serves until it is dropped.
         () = relay.serve_unix(listener) => Err(skillopt_sandbox::Error::Start("the relay ended".to_owned())),
     };
     relay.close().await;
+    if let Some(Trouble::Gate(why)) = relay.record().trouble {
+        return Err(CallError::Connection {
+            endpoint,
+            detail: why,
+        });
+    }
     let report = report.map_err(|e| not_begun(e.to_string()))?;
     let end = end(&report.ending);
     let mut account = match (stream, order.program) {
@@ -187,6 +194,13 @@ pub async fn run(
         peak_memory_bytes: report.peak_memory_bytes,
         stderr: report.stderr.text(),
     })
+}
+
+/// Makes the key of one task, which its relay alone takes: long, for some CLIs mask it wherever it
+/// stands in what they print.
+fn key() -> String {
+    let random = || RandomState::new().hash_one(0_u8);
+    format!("sk-relay-{:016x}{:016x}-worth-nothing", random(), random())
 }
 
 fn text(path: &std::path::Path) -> String {

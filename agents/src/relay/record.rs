@@ -1,9 +1,11 @@
 //! What was asked and answered through a relay.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+use skillopt_core::job::Usage;
 
 use super::allow::Refusal;
 
@@ -26,6 +28,18 @@ impl Tokens {
     #[must_use]
     pub const fn total(self) -> u64 {
         self.input + self.output
+    }
+
+    /// Returns them as those of one call.
+    #[must_use]
+    pub const fn usage(self) -> Usage {
+        Usage {
+            calls: 1,
+            prompt_tokens: self.input,
+            completion_tokens: self.output,
+            cached_tokens: self.cached,
+            reasoning_tokens: self.reasoning,
+        }
     }
 }
 
@@ -114,6 +128,10 @@ pub struct Record {
     pub tokens: Tokens,
     /// Requests that were let out, those that the provider failed not counted.
     pub requests: u64,
+    /// Requests that the provider failed or refused.
+    pub failures: u64,
+    /// How long requests waited for their turn, and for tries that failed: no time of the agent's.
+    pub held_up: Duration,
     /// What was not let out: the first of them, shortened.
     pub refused: Vec<Refusal>,
     /// How many were not let out.
@@ -122,44 +140,4 @@ pub struct Record {
     pub is_marker_seen: bool,
     /// The last trouble that was not got over.
     pub trouble: Option<Trouble>,
-}
-
-/// Most refusals that are kept.
-const REFUSED_MAX: usize = 20;
-
-/// A record that is being written.
-#[derive(Clone, Default)]
-pub(super) struct Writing(Arc<Mutex<Record>>);
-
-impl Writing {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
-        // No section under this lock can panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that something was not let out.
-    pub(super) fn refuse(&self, refusal: Refusal) {
-        let mut record = self.lock();
-        record.refusals += 1;
-        let is_cap = matches!(refusal, Refusal::Requests(_) | Refusal::Tokens(_));
-        if record.refused.len() < REFUSED_MAX || (is_cap && !record.refused.contains(&refusal)) {
-            record.refused.push(refusal.shortened());
-        }
-    }
-
-    pub(super) fn add(&self, exchange: Exchange, marker: &str) {
-        let is_marker_seen = !marker.is_empty() && exchange.sent(marker);
-        let mut record = self.lock();
-        record.is_marker_seen |= is_marker_seen;
-        // Each request holds the whole conversation before it: the last two are enough.
-        if let Some(at) = record.exchanges.len().checked_sub(2) {
-            record.exchanges[at].request = Arc::default();
-        }
-        record.tokens += exchange.tokens;
-        // An answer after a trouble means that it was got over.
-        if exchange.status == 200 && exchange.said.finish.is_some() {
-            record.trouble = None;
-        }
-        record.exchanges.push(exchange);
-    }
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Worked, Workspace};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Gate, Worked, Workspace};
 use skillopt_core::hash::Hash;
 use skillopt_core::job::Usage;
 
@@ -314,7 +314,8 @@ impl ChatModel for Recorded {
         &self,
         request: &ChatRequest,
         workspace: &Workspace,
+        gate: &Arc<dyn Gate>,
     ) -> Result<(ChatReply, Worked), CallError> {
-        self.client.work(request, workspace).await
+        self.client.work(request, workspace, gate).await
     }
 }

@@ -24,17 +24,20 @@ pub(super) fn worst(request: &ChatRequest, price: Option<Price>) -> Amount {
     let bytes = bytes + tools.map(|bytes| bytes as u64 + OVERHEAD).sum::<u64>();
     let schema = request.schema.as_ref();
     let schema = schema.map_or(0, |named| named.schema.to_string().len() as u64);
-    let usage = Usage {
-        calls: 1,
-        prompt_tokens: bytes + schema + OVERHEAD,
-        completion_tokens: u64::from(request.max_tokens),
-        ..Usage::default()
-    };
+    at_most(
+        bytes + schema + OVERHEAD,
+        u64::from(request.max_tokens),
+        price,
+    )
+}
+
+/// Returns what a call of so many tokens comes to at most.
+pub(super) fn at_most(prompt_tokens: u64, completion_tokens: u64, price: Option<Price>) -> Amount {
     Amount {
-        micro_usd: price.map_or(0, |price| {
-            price.at_most(usage.prompt_tokens, usage.completion_tokens)
-        }),
-        ..spent(usage, None)
+        requests: 1,
+        prompt_tokens,
+        completion_tokens,
+        micro_usd: price.map_or(0, |price| price.at_most(prompt_tokens, completion_tokens)),
     }
 }
 

@@ -49,7 +49,7 @@ impl ChatModel for Model {
 
 struct Rig {
     ledger: MemoryLedger,
-    meter: Meter,
+    meter: Arc<Meter>,
     model: Model,
     profile: Profile,
     payer: Payer,
@@ -61,7 +61,7 @@ impl Rig {
         let ledger = MemoryLedger::new(clock.clone());
         let rates: Arc<dyn Rates> = Arc::new(MemoryRates::new(clock));
         Self {
-            meter: Meter::new("w1", Arc::new(ledger.clone()), Some(rates)),
+            meter: Arc::new(Meter::new("w1", Arc::new(ledger.clone()), Some(rates))),
             ledger,
             model: Model::default(),
             profile: Profile {
@@ -134,7 +134,7 @@ async fn what_is_billed_stays_within_the_cap_and_the_rest_is_refused() {
                 loop {
                     match rig.call(&format!("{caller}/{call}"), 0).await {
                         Metered::Made(answer) => {
-                            paid += spent(answer.unwrap().usage, rig.payer.price).micro_usd;
+                            paid += cost::spent(answer.unwrap().usage, rig.payer.price).micro_usd;
                             break;
                         }
                         Metered::Not(Instead::Later { wait, .. }) => {
