@@ -253,15 +253,16 @@ impl Meter {
         if which.hedge_permille == 0 || is_capped {
             return first.await;
         }
-        let Some(patience) = self.hedge.patience(&request.model) else {
-            return first.await;
-        };
         tokio::pin!(first);
-        if let Ok(answer) = tokio::time::timeout(patience, &mut first).await {
-            return answer;
-        }
-        if !self.hedge.take(&request.model, which.hedge_permille) {
-            return first.await;
+        let watch = Stopwatch::start();
+        let wait = || {
+            let permille = which.hedge_permille;
+            self.hedge.wait(&request.model, permille, watch.elapsed())
+        };
+        while let Some(wait) = wait() {
+            if let Ok(answer) = tokio::time::timeout(wait, &mut first).await {
+                return answer;
+            }
         }
         // The loser is counted when this returns or is dropped.
         let copy_id = format!("{}/copy", which.id);

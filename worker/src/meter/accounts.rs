@@ -14,8 +14,10 @@ use super::instead::Instead;
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(2);
 /// An account that has answered nothing for this long pauses the runs that use it.
 const STUCK_MAX: Duration = Duration::from_secs(15 * 60);
-/// Wait after a 429 that names none.
-const WAIT_UNNAMED: Duration = Duration::from_secs(1);
+/// First and longest wait after a 429 that names none. It doubles with each that comes before the
+/// account has answered another call: where most calls are answered, one may be asked again soon, and
+/// whoever asks too much is slowed down with all others by the account's rates.
+const WAITS_UNNAMED: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Shares the rates of accounts with all other workers.
 pub(super) struct Accounts {
@@ -23,12 +25,17 @@ pub(super) struct Accounts {
     pub(super) rates: Option<Arc<dyn Rates>>,
     /// Accounts with limits or in trouble, as of the last look.
     listed: Mutex<HashMap<String, Account>>,
+    /// Calls that an account has throttled since it last answered one; those with none are left out.
+    refused: Mutex<HashMap<String, u32>>,
 }
 
 impl Accounts {
     pub(super) fn new(rates: Option<Arc<dyn Rates>>) -> Self {
-        let listed = Mutex::default();
-        Self { rates, listed }
+        Self {
+            rates,
+            listed: Mutex::default(),
+            refused: Mutex::default(),
+        }
     }
 
     /// Looks at which accounts have limits or are in trouble.
@@ -82,6 +89,9 @@ impl Accounts {
         let Some(rates) = &self.rates else { return };
         let outcome = outcome(answer);
         let is_trouble = matches!(outcome, Outcome::Throttled(_) | Outcome::Failed);
+        if matches!(outcome, Outcome::Answered(_)) {
+            self.refused().remove(account);
+        }
         if !is_trouble && !self.listed().contains_key(account) {
             return;
         }
@@ -105,9 +115,23 @@ impl Accounts {
             return Some(Instead::Refused(stuck(account)));
         }
         let wait = retry_after
-            .unwrap_or(WAIT_UNNAMED)
+            .unwrap_or_else(|| self.wait_unnamed(account))
             .min(skillopt_runtime::retry::HINT_MAX);
         Some(Instead::later(wait, error.to_string()))
+    }
+
+    fn wait_unnamed(&self, account: &str) -> Duration {
+        let mut refused = self.refused();
+        let times = refused.entry(account.to_owned()).or_default();
+        let (first, most) = WAITS_UNNAMED;
+        let wait = first.saturating_mul(1 << (*times).min(20)).min(most);
+        *times = times.saturating_add(1);
+        wait
+    }
+
+    fn refused(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        // No section under this lock can panic half-way.
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stuck_for(&self, account: &str) -> Duration {
