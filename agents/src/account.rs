@@ -115,6 +115,9 @@ pub struct Account {
     /// Lines that were no events.
     #[serde(skip)]
     pub unread_lines: u64,
+    /// What was said and done, of a CLI whose exchanges with its model nobody sees.
+    #[serde(skip)]
+    pub trace: Vec<Value>,
 }
 
 impl Account {
@@ -134,6 +137,7 @@ impl Account {
             permission_denials: None,
             structured_output: None,
             unread_lines: 0,
+            trace: Vec::new(),
         }
     }
 }

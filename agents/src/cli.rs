@@ -1,11 +1,12 @@
 //! How each CLI is called for one task: files, arguments, environment, prompt (exec-CLIs spec).
 //!
 //! A [`Cli`] is pure: it says what to run and never runs it. A new one is one file with a
-//! `pub(crate) const` and one line in [`ALL`]; who cannot write Rust declares one ([`declared`]).
+//! `pub(crate) const` and one line in [`ALL`]; who writes no Rust declares one ([`declared`]).
 
 mod claude;
 mod codex;
 mod copilot;
+mod cursor;
 pub mod declared;
 mod gemini;
 mod opencode;
@@ -29,6 +30,7 @@ pub const ALL: &[Cli] = &[
     codex::CODEX,
     claude::CLAUDE,
     copilot::COPILOT,
+    cursor::CURSOR,
     opencode::OPENCODE,
     gemini::GEMINI,
     qwen::QWEN,
@@ -47,12 +49,14 @@ pub struct Cli {
     pub backend: &'static str,
     /// Name of its program.
     pub program: &'static str,
-    /// Package from which its program comes, and where in it the program lies.
+    /// Package from which its program comes; empty if there is none.
     pub package: &'static str,
     /// Versions that it was tried with.
     pub tested: Range,
     /// What it speaks to its model.
     pub wire: Wire,
+    /// Whether it asks servers of its vendor by itself instead, for it cannot be given an address.
+    pub is_direct: bool,
     /// What it prints.
     pub dialect: Dialect,
     /// Makes the call of one task.
@@ -78,12 +82,14 @@ pub struct Errand<'a> {
     pub model: &'a str,
     /// Port of 127.0.0.1 where the relay answers.
     pub port: u16,
-    /// A key that is worth nothing outside.
+    /// A key: worth nothing outside where there is a relay.
     pub key: &'a str,
     /// How hard the model thinks; empty leaves it to the CLI.
     pub effort: &'a str,
     /// Most tokens of one answer; 0 leaves it to the CLI.
     pub max_tokens: u32,
+    /// Whether files are wanted back, so that it may change some.
+    pub wants_files: bool,
     /// Folders inside the sandbox.
     pub home: &'a str,
     /// The folder that it works in.
@@ -164,8 +170,6 @@ pub struct Call {
     pub stdin: String,
     /// Files that lie there.
     pub files: Vec<File>,
-    /// A file below the working folder where the CLI leaves the agent's last words.
-    pub last_words: Option<String>,
 }
 
 fn args(words: &[&str]) -> Vec<String> {

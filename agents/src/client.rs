@@ -1,29 +1,37 @@
 //! An agent behind the contract of models: what a worker calls.
 
-use std::collections::BTreeMap;
+mod reply;
+mod wanted;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use skillopt_backends::declare::Local;
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Role, Worked, Workspace};
-use skillopt_core::job::{Profile, Usage};
+use skillopt_backends::{
+    CallError, ChatModel, ChatReply, ChatRequest, Gate, Open, Role, Worked, Workspace,
+};
+use skillopt_core::job::Profile;
 use skillopt_sandbox::{Host, Limits};
 
-use crate::cli::{self, Cli};
 use crate::installed::Installed;
-use crate::relay::{Caps, Open, Plan, Tries, WayOut};
-use crate::run::{Finished, Order, Program, run};
-use crate::verdict::{Verdict, usage};
-use crate::{provider, trace};
+use crate::relay::{Caps, Plan, Tries, WayOut};
+use crate::run::{Direct, Finished, Order, run};
+use crate::{cli, options, provider, tunnel};
+
+use self::reply::reply;
+use self::wanted::{DECLARED, Wanted};
 
 /// An agent with its provider, in sandboxes of one host.
 pub struct Agent {
     host: Host,
-    cli: &'static Cli,
+    backend: String,
+    cli: Wanted,
     installed: Installed,
     plan: Plan,
+    /// Where it goes by itself, if it takes no relay.
+    direct: Option<Direct>,
     settings: Map<String, Value>,
     effort: String,
     max_tokens: u32,
@@ -34,14 +42,14 @@ impl Agent {
     /// Returns whether a backend is an agent that can be run.
     #[must_use]
     pub fn is_known(backend: &str) -> bool {
-        cli::find(backend).is_some()
+        backend == DECLARED || cli::find(backend).is_some()
     }
 
     /// Prepares an agent; starts nothing.
     ///
     /// # Errors
-    /// [`CallError::Misconfigured`]: it is not installed here, of another release than the profile
-    /// wants, or has no provider that it can speak to.
+    /// [`CallError::Misconfigured`]: a setting asks for what no agent can have, it is not installed
+    /// here, is of another release than the profile wants, or has no provider that it can speak to.
     pub fn new(
         profile: &Profile,
         local: &Local<'_>,
@@ -53,14 +61,15 @@ impl Agent {
             status: 0,
             detail,
         };
-        let cli = cli::find(&profile.backend)
-            .ok_or_else(|| wrong("this release cannot run it".to_owned()))?;
-        let provider = provider::find(profile, cli.wire, local)?;
-        let configured = local.options.text(&format!("{}_path", cli.backend));
-        // A bare name is looked up, as in a shell.
-        let path = (local.env)("PATH").unwrap_or_default();
-        let installed =
-            Installed::find(cli, configured.as_deref(), &path).map_err(|e| wrong(e.to_string()))?;
+        let cli = Wanted::of(profile).map_err(&wrong)?;
+        options::check(profile, cli.is_direct()).map_err(&wrong)?;
+        let direct = match cli.is_direct() {
+            true => Some(direct(local).map_err(&wrong)?),
+            false => None,
+        };
+        let release = profile.settings.get("version").and_then(Value::as_str);
+        let installed = cli.install(local, release.unwrap_or_default());
+        let installed = installed.map_err(|e| wrong(e.to_string()))?;
         let count = |key: &str| {
             profile
                 .settings
@@ -68,36 +77,150 @@ impl Agent {
                 .and_then(Value::as_u64)
                 .unwrap_or(0)
         };
+        let mut plan = Plan {
+            cli: cli.wire(),
+            provider: cli.wire(),
+            address: profile.backend.clone(),
+            credential: http::HeaderMap::new(),
+            model: profile.model.clone(),
+            marker: String::new(),
+            caps: Caps {
+                requests: count("agent_max_requests"),
+                tokens: count("agent_max_tokens"),
+            },
+            tries: Tries::default(),
+        };
+        if direct.is_none() {
+            let provider = provider::find(profile, cli.wire(), local)?;
+            plan.provider = provider.wire;
+            plan.address = provider.address;
+            plan.credential = provider.credential;
+        }
         Ok(Self {
             host,
+            backend: profile.backend.clone(),
             cli,
             installed,
-            plan: Plan {
-                cli: cli.wire,
-                provider: provider.wire,
-                address: provider.address,
-                credential: provider.credential,
-                model: profile.model.clone(),
-                marker: String::new(),
-                caps: Caps {
-                    requests: count("agent_max_requests"),
-                    tokens: count("agent_max_tokens"),
-                },
-                tries: Tries::default(),
-            },
+            plan,
+            direct,
             settings: profile.settings.clone(),
             effort: profile.reasoning_effort.clone(),
             max_tokens: profile.max_tokens,
             way_out,
         })
     }
+
+    /// Does a task, and tells everything that became of it.
+    ///
+    /// # Errors
+    /// It could not begin.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends everything that was started.
+    pub async fn finish(
+        &self,
+        request: &ChatRequest,
+        workspace: &Workspace,
+    ) -> Result<Finished, CallError> {
+        let gate: Arc<dyn Gate> = Arc::new(Open);
+        self.under(request, workspace, &gate).await
+    }
+
+    /// Does a task whose requests ask `gate` first.
+    async fn under(
+        &self,
+        request: &ChatRequest,
+        workspace: &Workspace,
+        gate: &Arc<dyn Gate>,
+    ) -> Result<Finished, CallError> {
+        let said = request
+            .messages
+            .iter()
+            .filter(|message| message.role == Role::User);
+        let prompt: Vec<_> = said.map(|message| message.content.as_text()).collect();
+        let files: Vec<(String, Vec<u8>)> = workspace
+            .files
+            .iter()
+            .map(|(path, bytes)| (path.clone(), bytes.clone()))
+            .collect();
+        let is_open = self.direct.is_some()
+            && self
+                .settings
+                .get("cursor_exec_sandbox")
+                .and_then(Value::as_str)
+                == Some("disabled");
+        if is_open && !workspace.collect.is_empty() {
+            return Err(CallError::Misconfigured {
+                endpoint: self.backend.clone(),
+                status: 0,
+                detail:
+                    "this benchmark wants files changed, which `cursor_exec_sandbox: disabled` \
+                         does not go with: the program's key and its way out lie open to every \
+                         command; leave it enabled"
+                        .to_owned(),
+            });
+        }
+        let order = Order {
+            program: self.cli.program(),
+            installed: &self.installed,
+            prompt: &prompt.join("\n\n"),
+            skill: &workspace.skill,
+            skill_files: &workspace.skill_files,
+            effort: request.reasoning_effort.as_deref().unwrap_or(&self.effort),
+            max_tokens: self.max_tokens,
+            settings: &self.settings,
+            files: &files,
+            collect: &workspace.collect,
+            limits: Limits {
+                wall: request.timeout - MARGIN.min(request.timeout / 4),
+                ..Limits::default()
+            },
+            plan: self.plan.clone(),
+            direct: self.direct.as_ref(),
+        };
+        run(
+            &self.host,
+            order,
+            Arc::clone(&self.way_out),
+            Arc::clone(gate),
+        )
+        .await
+    }
+
+    /// Returns what a worker is told of a run.
+    ///
+    /// # Errors
+    /// Nothing can be said of the agent.
+    pub fn told(&self, finished: Finished) -> Result<(ChatReply, Worked), CallError> {
+        let key = self
+            .direct
+            .as_ref()
+            .map(|direct| direct.key.expose().trim());
+        reply(finished, &self.backend, key.unwrap_or_default())
+    }
+}
+
+/// Reads where a CLI may go that has no relay: the machine's own business, not the run's.
+fn direct(local: &Local<'_>) -> Result<Direct, String> {
+    let Some(hosts) = local.options.text("cursor_exec_egress") else {
+        return Err(
+            "it asks its vendor's servers by itself: it cannot be given a relay, so that its key lies \
+             in the sandbox and nothing but itself counts its tokens; if that is wanted, set \
+             `cursor_exec_egress: \"*.cursor.sh:443\"` on this machine (docs/agents.md)"
+                .to_owned(),
+        );
+    };
+    let hosts = tunnel::Host::list(&hosts).map_err(|why| format!("`cursor_exec_egress`: {why}"))?;
+    let key = (local.secret)("cursor_api_key").filter(|key| !key.expose().trim().is_empty());
+    let key = key.ok_or("`CURSOR_API_KEY` is not set")?;
+    Ok(Direct { hosts, key })
 }
 
 #[async_trait]
 impl ChatModel for Agent {
     async fn chat(&self, _: &ChatRequest) -> Result<ChatReply, CallError> {
         Err(CallError::Misconfigured {
-            endpoint: self.cli.backend.to_owned(),
+            endpoint: self.backend.clone(),
             status: 0,
             detail: "it is an agent and answers no conversation; this benchmark has no form for \
                      agents yet, choose a chat backend"
@@ -109,83 +232,20 @@ impl ChatModel for Agent {
         &self,
         request: &ChatRequest,
         workspace: &Workspace,
+        gate: &Arc<dyn Gate>,
     ) -> Result<(ChatReply, Worked), CallError> {
-        let said = request
-            .messages
-            .iter()
-            .filter(|message| message.role == Role::User);
-        let prompt: Vec<_> = said.map(|message| message.content.as_text()).collect();
-        let files: Vec<(String, Vec<u8>)> = workspace
-            .files
-            .iter()
-            .map(|(path, bytes)| (path.clone(), bytes.clone()))
-            .collect();
-        let order = Order {
-            program: Program::Known(self.cli),
-            installed: &self.installed,
-            prompt: &prompt.join("\n\n"),
-            skill: &workspace.skill,
-            skill_files: &workspace.skill_files,
-            effort: request.reasoning_effort.as_deref().unwrap_or(&self.effort),
-            max_tokens: self.max_tokens,
-            settings: &self.settings,
-            files: &files,
-            collect: &workspace.collect,
-            limits: Limits {
-                wall: request.timeout.saturating_sub(MARGIN).max(MARGIN),
-                ..Limits::default()
-            },
-            plan: self.plan.clone(),
-        };
-        let finished = run(&self.host, order, Arc::clone(&self.way_out), Arc::new(Open)).await?;
-        reply(finished, self.cli)
+        if self.direct.is_some() && gate.answer_limit().is_some() {
+            return Err(CallError::Misconfigured {
+                endpoint: self.backend.clone(),
+                status: 0,
+                detail: "it asks its vendor by itself, so that no cap can be kept; run it without \
+                         caps of the run, its sweep and its tenant, or choose another agent"
+                    .to_owned(),
+            });
+        }
+        self.told(self.under(request, workspace, gate).await?)
     }
 }
 
 /// What a sandbox needs to end a program that is out of time, before whoever waits gives up.
 const MARGIN: Duration = Duration::from_secs(3);
-
-fn reply(finished: Finished, cli: &Cli) -> Result<(ChatReply, Worked), CallError> {
-    let (text, failed) = match &finished.verdict {
-        Verdict::Answered(text) => (text.clone(), None),
-        Verdict::Failed(why) => {
-            let text = finished.account.final_text.clone().unwrap_or_default();
-            (text, Some(why.clone()))
-        }
-        Verdict::NotJudged(error) => return Err(error.clone()),
-    };
-    let usage = Usage {
-        calls: usage(&finished.record).calls.max(1),
-        ..usage(&finished.record)
-    };
-    let mut facts = Map::new();
-    let mut put = |name: &str, value: Value| facts.insert(name.to_owned(), value);
-    put("agent", cli.backend.into());
-    put("skill_reached_the_model", finished.is_skill_seen.into());
-    put("requests", finished.record.exchanges.len().into());
-    put("ending", json!(finished.account.outcome));
-    if !finished.record.refused.is_empty() {
-        let words = finished.record.refused.iter().map(ToString::to_string);
-        put("refused", words.collect());
-        put("refusals", finished.record.refusals.into());
-    }
-    if !finished.refused.is_empty() {
-        let words = finished.refused.iter();
-        let words = words.map(|file| format!("{}: {}", file.path.display(), file.why));
-        put("files_refused", words.collect());
-    }
-    let files: BTreeMap<String, Vec<u8>> = finished
-        .files
-        .into_iter()
-        .map(|(path, bytes)| (path.to_string_lossy().into_owned(), bytes))
-        .collect();
-    Ok((
-        ChatReply::text(text, usage),
-        Worked {
-            failed,
-            files,
-            facts,
-            trace: trace::entries(&finished.record),
-        },
-    ))
-}

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use skillopt_backends::agents::declared::Declared;
+
 use crate::cli::{Cli, Version};
 
 /// A program that was found.
@@ -54,8 +56,8 @@ impl std::fmt::Display for NotInstalled {
                 help,
             } => write!(
                 f,
-                "`{program}` is of release {found}, whose flags and events are not known (known: \
-                 {known}); {help}"
+                "`{program}` is of release {found}, whose flags and events may differ from those that \
+                 are known ({known}); {help}"
             ),
         }
     }
@@ -67,27 +69,86 @@ impl std::error::Error for NotInstalled {}
 const SHOWN: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64"];
 
 impl Installed {
-    /// Finds a CLI: at `configured` if that is a path, else in the folders of `path`.
+    /// Finds a CLI of a release that it was tried with: at `configured` if that is a path, else in
+    /// the folders of `path`.
     ///
     /// # Errors
-    /// It is not there.
+    /// It is not there, or of another release.
     pub fn find(cli: &Cli, configured: Option<&str>, path: &str) -> Result<Self, NotInstalled> {
-        let wanted = configured.unwrap_or(cli.program);
-        let found = look_up(wanted, path).ok_or_else(|| NotInstalled::Missing {
-            program: wanted.to_owned(),
-            help: format!(
+        Self::find_release(cli, configured, path, "")
+    }
+
+    /// Finds a CLI of one release; empty: of those that it was tried with.
+    ///
+    /// # Errors
+    /// It is not there, or of another release.
+    pub fn find_release(
+        cli: &Cli,
+        configured: Option<&str>,
+        path: &str,
+        release: &str,
+    ) -> Result<Self, NotInstalled> {
+        let help = if cli.package.is_empty() {
+            format!(
+                "install it as its vendor says, or set `{}_path`",
+                cli.backend
+            )
+        } else {
+            format!(
                 "`npm install -g {}@{}`, or set `{}_path`",
                 cli.package, cli.tested.last, cli.backend
-            ),
-        })?;
+            )
+        };
+        let wanted = configured.unwrap_or(cli.program);
+        let Some(found) = look_up(wanted, path) else {
+            let program = wanted.to_owned();
+            return Err(NotInstalled::Missing { program, help });
+        };
         let program = native(cli, &found).unwrap_or(found);
         let installed = Self::at(&program, path)?;
+        let is_tested = release.is_empty() || release == cli.tested.last.to_string();
+        let fits = |version| match Version::find(release) {
+            Some(release) if !is_tested => release == version,
+            _ => cli.tested.holds(version),
+        };
         match installed.version {
-            Some(version) if !cli.tested.holds(version) => Err(NotInstalled::OtherRelease {
+            Some(version) if !fits(version) => Err(NotInstalled::OtherRelease {
                 program: wanted.to_owned(),
                 found: version,
-                known: cli.tested.to_string(),
-                help: format!("`npm install -g {}@{}`", cli.package, cli.tested.last),
+                known: if is_tested {
+                    cli.tested.to_string()
+                } else {
+                    format!("{release}, by `agent_version`")
+                },
+                help: format!("{help}; or set `model.agent_version: {version}` to use it untested"),
+            }),
+            _ => Ok(installed),
+        }
+    }
+
+    /// Finds the program of a CLI that a user declared.
+    ///
+    /// # Errors
+    /// It is not there, or of another release than is declared.
+    pub fn find_declared(
+        declared: &Declared,
+        configured: Option<&str>,
+        path: &str,
+        release: &str,
+    ) -> Result<Self, NotInstalled> {
+        let named = declared.command.first().map_or("", String::as_str);
+        let wanted = configured.unwrap_or(named);
+        let found = look_up(wanted, path).ok_or_else(|| NotInstalled::Missing {
+            program: wanted.to_owned(),
+            help: "put it on the PATH, or set `declared_exec_path`".to_owned(),
+        })?;
+        let installed = Self::at(&found, path)?;
+        match (installed.version, Version::find(release)) {
+            (Some(found), Some(release)) if found != release => Err(NotInstalled::OtherRelease {
+                program: wanted.to_owned(),
+                found,
+                known: release.to_string(),
+                help: format!("declare `version: {found}`, or set `model.agent_version: {found}`"),
             }),
             _ => Ok(installed),
         }
@@ -107,7 +168,8 @@ impl Installed {
         // A program that lies by itself is shown by itself, not with all that lies around it.
         let is_package = package
             .ancestors()
-            .any(|folder| folder.ends_with("node_modules"));
+            .any(|folder| folder.ends_with("node_modules"))
+            || is_bundle(&package);
         add(
             &mut read_only,
             if is_package { package } else { real.clone() },
@@ -208,6 +270,11 @@ fn release(program: &Path) -> Option<Version> {
     Version::find(manifest.get("version")?.as_str()?)
 }
 
+/// Some programs are a script that starts what lies beside it.
+fn is_bundle(folder: &Path) -> bool {
+    folder.join("index.js").is_file()
+}
+
 fn is_script(program: &Path) -> bool {
     let mut head = [0; 2];
     let read = std::fs::File::open(program)
@@ -276,10 +343,13 @@ mod tests {
         let words = Installed::find(claude, path.to_str(), "")
             .unwrap_err()
             .to_string();
-        assert!(
-            words.contains("9.9.9") && words.contains("2.1.197"),
-            "{words}"
-        );
+        for part in ["9.9.9", "2.1.197", "model.agent_version: 9.9.9"] {
+            assert!(words.contains(part), "{words}");
+        }
+        let release =
+            |release: &str| Installed::find_release(claude, path.to_str(), "", release).is_ok();
+        assert!(release("9.9.9"), "a release that was asked for is used");
+        assert!(!release("9.9.8") && !release("2.1.197") && !release(""));
         put(&root.join("somebody/claude"), "\u{7f}ELF");
         let path = root.join("somebody/claude");
         let found = Installed::find(claude, path.to_str(), "").unwrap();

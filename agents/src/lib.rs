@@ -8,11 +8,13 @@ pub mod account;
 pub mod cli;
 pub mod client;
 pub mod installed;
+mod options;
 mod provider;
 pub mod relay;
 pub mod run;
 pub mod streams;
-mod trace;
+pub mod trace;
+mod tunnel;
 pub mod verdict;
 
 pub use account::{Account, Outcome, ToolUse, Usage};

@@ -1,16 +1,22 @@
 //! The only way out of a sandbox: to the configured model, and to nothing else.
 //!
-//! A CLI in a sandbox speaks to `127.0.0.1` with a key that is worth nothing. What it sends comes
-//! here, and is held against a [`Plan`]: only the paths of its interface, only the configured model,
-//! only as many requests and tokens as the task may have. Then the real credential is added and the
-//! request goes to the provider; the answer is handed on as it comes, is counted on the way, and is
-//! recorded: the record of all exchanges is the trajectory. Where a provider speaks only Chat
+//! A CLI in a sandbox speaks to `127.0.0.1` with a key that is worth nothing elsewhere. What it sends
+//! comes here, and is held against a [`Plan`]: only the paths of its interface, only the configured
+//! model, only as many requests and tokens as the task may have. Then the caps and rates that all
+//! workers share are asked ([`Gate`]), the real credential is added, and the request goes to the
+//! provider; the answer is handed on as it comes, is counted on the way, and is recorded: the record
+//! of all exchanges is the trajectory. Where a provider speaks only Chat
 //! Completions, [`translate`] lets a CLI that speaks only Responses use it.
 //!
 //! Retries are made here and nowhere else, by one policy; the CLIs are told to make none.
 
 mod allow;
-mod gate;
+mod asking;
+mod bound;
+pub(crate) mod fault;
+mod flow;
+mod leaving;
+mod log;
 mod record;
 mod service;
 mod sse;
@@ -19,10 +25,10 @@ pub mod translate;
 mod way_out;
 
 pub use self::allow::Refusal;
-pub use self::gate::{Gate, Open, Permit};
 pub use self::record::{Exchange, Record, Said, Tokens, Trouble};
 pub use self::service::Relay;
 pub use self::way_out::{Answer, Body, WayOut};
+pub use skillopt_backends::gate::{AtMost, Gate, Open, Passed, Permit};
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! Runs one task: a room, a relay, a CLI, and what came of it.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,16 +10,17 @@ use skillopt_backends::CallError;
 use skillopt_sandbox::{Host, Input, Limits, Line, Place, Refused, Stream as Pipe, Task};
 use tokio::net::UnixListener;
 
+use skillopt_backends::agents::declared::Declared;
+use skillopt_core::secret::Secret;
+use skillopt_runtime::redact::likely;
+
 use crate::account::Account;
-use crate::cli::declared::Declared;
 use crate::cli::{self, Call, Cli, Errand};
 use crate::installed::Installed;
-use crate::relay::{Gate, Plan, Record, Relay, WayOut, Wire};
-use crate::streams::{End, Stream};
-use crate::verdict::{Verdict, judge};
-
-/// The key inside a sandbox: long, for some CLIs mask it wherever it stands in what they print.
-const DUMMY_KEY: &str = "sk-relay-0f5b1c6ad2e94b7f8a3d-worth-nothing";
+use crate::relay::{Gate, Plan, Record, Relay, Trouble, WayOut};
+use crate::streams::{self, End, Stream};
+use crate::tunnel::{Host as Outside, Tunnel};
+use crate::verdict::{Verdict, judge, told};
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,22 @@ pub struct Order<'a> {
     pub limits: Limits,
     /// What its relay lets out.
     pub plan: Plan,
+    /// Where it goes by itself, in place of a relay.
+    pub direct: Option<&'a Direct>,
+}
+
+/// What a CLI needs that asks servers of its vendor by itself.
+pub struct Direct {
+    /// Where it may go.
+    pub(crate) hosts: Vec<Outside>,
+    /// The vendor's key, which lies in the sandbox.
+    pub(crate) key: Secret,
+}
+
+/// What stands behind the port inside.
+enum WayThrough {
+    Relay(Relay),
+    Tunnel(Tunnel),
 }
 
 /// What a task came to.
@@ -70,8 +88,10 @@ pub struct Finished {
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// What was wanted back and is no file that can be taken.
     pub refused: Vec<Refused>,
-    /// Whether the skill's text stood in a request.
+    /// Whether the skill's text stood in a request; nobody knows where there is no relay.
     pub is_skill_seen: bool,
+    /// Where it wanted to go and was not let, if it goes by itself.
+    pub kept_from: Vec<String>,
     /// Seconds from start to end.
     pub wall_seconds: f64,
     /// Seconds of processor time.
@@ -108,7 +128,11 @@ pub async fn run(
         marker: marker(order.skill).to_owned(),
         ..order.plan.clone()
     };
-    let relay = Relay::new(plan, way_out, gate);
+    let key = key();
+    let way = match order.direct {
+        Some(direct) => WayThrough::Tunnel(Tunnel::new(&direct.hosts)),
+        None => WayThrough::Relay(Relay::new(plan, Some(&key), way_out, gate)),
+    };
     let way_in = skillopt_sandbox::Relay { socket };
     let limits = order.limits.clone();
     let wall = limits.wall;
@@ -122,22 +146,24 @@ pub async fn run(
         skill_files: order.skill_files,
         model: &order.plan.model,
         port: room.ports().first().copied().unwrap_or_default(),
-        key: DUMMY_KEY,
+        key: order
+            .direct
+            .map_or(key.as_str(), |direct| direct.key.expose().trim()),
         effort: order.effort,
         max_tokens: order.max_tokens,
+        wants_files: !order.collect.is_empty(),
         home: &home,
         work: &work,
         settings: order.settings,
     };
     let call = match order.program {
         Program::Known(cli) => (cli.call)(&errand),
-        Program::Declared(declared) => declared.call(&errand),
+        Program::Declared(declared) => cli::declared::call(declared, &errand),
     };
-    let last_words = call.last_words.clone();
     let task = task(call, &order, &home, &text(&paths.tmp));
     let mut stream = match order.program {
         Program::Known(cli) => Some(Stream::new(cli.dialect)),
-        Program::Declared(_) => None,
+        Program::Declared(declared) => declared.events.as_ref().map(Stream::declared),
     };
     let mut on_line = |line: Line<'_>| {
         if line.stream == Pipe::Out
@@ -146,38 +172,63 @@ pub async fn run(
             stream.line(line.bytes);
         }
     };
+    let serve = async {
+        match &way {
+            WayThrough::Relay(relay) => relay.serve_unix(listener).await,
+            WayThrough::Tunnel(tunnel) => tunnel.serve(listener).await,
+        }
+    };
+    let shut = async {
+        match &way {
+            WayThrough::Relay(relay) => relay.is_shut().await,
+            WayThrough::Tunnel(_) => std::future::pending().await,
+        }
+    };
     let report = tokio::select! {
         report = room.run(&task, &mut on_line) => report,
-        // A relay serves until it is dropped.
-        () = relay.serve_unix(listener) => Err(skillopt_sandbox::Error::Start("the relay ended".to_owned())),
+        // What cannot be paid for is not waited for.
+        () = shut => Err(skillopt_sandbox::Error::Start(String::new())),
+        // It serves until it is dropped.
+        () = serve => Err(skillopt_sandbox::Error::Start("the relay ended".to_owned())),
     };
-    relay.close().await;
-    let report = report.map_err(|e| not_begun(e.to_string()))?;
-    let end = end(&report.ending);
-    let mut account = match (stream, order.program) {
-        (Some(stream), _) => stream.end(end),
-        (None, Program::Declared(declared)) => declared.account(&report.stdout.text(), end),
-        (None, Program::Known(_)) => Account::of(crate::Outcome::Crashed),
-    };
-    let mut files: Vec<(PathBuf, Vec<u8>)> = report
-        .files
-        .into_iter()
-        .map(|file| (file.path, file.bytes))
-        .collect();
-    if let Some(path) = last_words {
-        let is_it = |(found, _): &(PathBuf, Vec<u8>)| found.as_os_str() == path.as_str();
-        if let Some(at) = files.iter().position(is_it) {
-            let (_, bytes) = files.remove(at);
-            let words = String::from_utf8_lossy(&bytes).trim().to_owned();
-            if account.final_text.is_none() && !words.is_empty() {
-                account.final_text = Some(words);
-            }
+    if let WayThrough::Relay(relay) = &way {
+        relay.close().await;
+        if let Some(Trouble::Gate(why)) = relay.record().trouble {
+            return Err(CallError::Connection {
+                endpoint,
+                detail: why,
+            });
         }
     }
-    let record = relay.record();
+    let report = report.map_err(|e| not_begun(e.to_string()))?;
+    let end = end(&report.ending);
+    let mut account = match stream {
+        Some(stream) => stream.end(end),
+        None => streams::plain(&report.stdout.text(), end),
+    };
+    let stderr = report.stderr.text();
+    if account.errors.is_empty() && !account.outcome.is_answer() {
+        account.errors.extend(last_words_of(&stderr));
+    }
+    for words in &mut account.errors {
+        *words = likely(words);
+    }
+    let files = report.files.into_iter();
+    let files = files.map(|file| (file.path, file.bytes)).collect();
+    let (record, kept_from) = match way {
+        WayThrough::Relay(relay) => (relay.record(), Vec::new()),
+        WayThrough::Tunnel(tunnel) => (Record::default(), tunnel.refused()),
+    };
+    let mut verdict = judge(&report.ending, &account, &record, &order.plan.address, wall);
+    let is_lost = matches!(report.ending, skillopt_sandbox::Ending::Lost(_));
+    if order.direct.is_some() && !is_lost && matches!(verdict, Verdict::NotJudged(_)) {
+        let words = account.errors.first().map_or("", String::as_str);
+        verdict = Verdict::NotJudged(told(account.outcome, words, &order.plan.address));
+    }
     Ok(Finished {
-        verdict: judge(&report.ending, &account, &record, &order.plan.address, wall),
+        verdict,
         is_skill_seen: record.is_marker_seen,
+        kept_from,
         account,
         record,
         files,
@@ -185,8 +236,27 @@ pub async fn run(
         wall_seconds: report.wall.as_secs_f64(),
         cpu_seconds: report.cpu.as_secs_f64(),
         peak_memory_bytes: report.peak_memory_bytes,
-        stderr: report.stderr.text(),
+        stderr,
     })
+}
+
+/// Longest text that is taken from standard error, in characters.
+const WORDS_MAX: usize = 400;
+
+/// Returns the end of what a program said to standard error: where it says nothing else, that is why
+/// it failed.
+fn last_words_of(stderr: &str) -> Option<String> {
+    let text = stderr.trim();
+    let from = text.chars().count().saturating_sub(WORDS_MAX);
+    let words: String = text.chars().skip(from).collect();
+    Some(words.trim().to_owned()).filter(|words| !words.is_empty())
+}
+
+/// Makes the key of one task, which its relay alone takes: long, for some CLIs mask it wherever it
+/// stands in what they print.
+fn key() -> String {
+    let random = || RandomState::new().hash_one(0_u8);
+    format!("sk-relay-{:016x}{:016x}-worth-nothing", random(), random())
 }
 
 fn text(path: &std::path::Path) -> String {
@@ -241,8 +311,6 @@ fn task(call: Call, order: &Order<'_>, home: &str, tmp: &str) -> Task {
         bytes: bytes.clone(),
         is_executable: false,
     });
-    let mut collect = order.collect.to_vec();
-    collect.extend(call.last_words);
     Task {
         program: text(&order.installed.program),
         args: call.args,
@@ -250,7 +318,7 @@ fn task(call: Call, order: &Order<'_>, home: &str, tmp: &str) -> Task {
         stdin: call.stdin.into_bytes(),
         files: given.chain(own).collect(),
         read_only: order.installed.read_only.clone(),
-        collect,
+        collect: order.collect.to_vec(),
     }
 }
 
@@ -263,14 +331,4 @@ fn marker(skill: &str) -> &str {
     };
     let lines = body.lines().map(str::trim);
     lines.max_by_key(|line| line.len()).unwrap_or_default()
-}
-
-/// Names what a CLI speaks.
-#[must_use]
-pub fn wire_of(program: Program<'_>) -> Wire {
-    match program {
-        Program::Known(cli) => cli.wire,
-        // A declaration is checked when it is read.
-        Program::Declared(declared) => declared.wire().unwrap_or(Wire::Chat),
-    }
 }

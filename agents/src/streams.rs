@@ -6,12 +6,15 @@
 mod claude;
 mod codex;
 mod copilot;
+mod cursor;
+mod declared;
 mod failure;
 mod gemini;
 mod opencode;
 mod qwen;
 
 use serde_json::Value;
+use skillopt_backends::agents::declared::Events;
 
 use crate::account::{Account, Outcome};
 
@@ -51,6 +54,8 @@ pub enum Dialect {
     Opencode,
     /// `copilot --output-format json`.
     Copilot,
+    /// `cursor-agent -p --output-format stream-json`.
+    Cursor,
     /// `gemini -o stream-json`.
     Gemini,
     /// `qwen -o stream-json`.
@@ -64,6 +69,7 @@ impl Dialect {
         Self::Claude,
         Self::Opencode,
         Self::Copilot,
+        Self::Cursor,
         Self::Gemini,
         Self::Qwen,
     ];
@@ -76,6 +82,7 @@ impl Dialect {
             Self::Claude => "claude",
             Self::Opencode => "opencode",
             Self::Copilot => "copilot",
+            Self::Cursor => "cursor",
             Self::Gemini => "gemini",
             Self::Qwen => "qwen",
         }
@@ -87,6 +94,7 @@ impl Dialect {
             Self::Claude => Box::<claude::Claude>::default(),
             Self::Opencode => Box::<opencode::Opencode>::default(),
             Self::Copilot => Box::<copilot::Copilot>::default(),
+            Self::Cursor => Box::<cursor::Cursor>::default(),
             Self::Gemini => Box::<gemini::Gemini>::default(),
             Self::Qwen => Box::<qwen::Qwen>::default(),
         }
@@ -105,6 +113,15 @@ impl Stream {
     pub fn new(dialect: Dialect) -> Self {
         Self {
             reader: dialect.reader(),
+            unread: 0,
+        }
+    }
+
+    /// Begins to read what a declared CLI prints.
+    #[must_use]
+    pub fn declared(events: &Events) -> Self {
+        Self {
+            reader: Box::new(declared::Declared::new(events)),
             unread: 0,
         }
     }
@@ -133,6 +150,16 @@ impl Stream {
         account.unread_lines = self.unread;
         account
     }
+}
+
+/// Makes the account of a program that prints no events: all that it printed is its answer.
+#[must_use]
+pub fn plain(stdout: &str, end: End) -> Account {
+    let mut account = Account::of(declared::ended(end));
+    if account.outcome == Outcome::Success {
+        account.final_text = said(stdout.trim());
+    }
+    account
 }
 
 /// Returns the text at a path of keys.
@@ -226,6 +253,7 @@ mod tests {
                 "assistant.message",
                 "tool.execution_complete",
                 "session.error",
+                "tool_call",
             ] {
                 for rest in [
                     "",

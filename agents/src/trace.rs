@@ -4,6 +4,10 @@ use serde_json::{Value, json};
 
 use crate::relay::Record;
 
+mod outputs;
+
+use outputs::Outputs;
+
 /// Most characters of a text of the agent.
 const TEXT_MAX: usize = 2_000;
 /// Most characters of the arguments of a tool.
@@ -14,41 +18,44 @@ const OUTPUT_MAX: usize = 1_200;
 const ENTRIES_MAX: usize = 60;
 
 /// Returns the entries of a run, the agent's last words left out: they stand by themselves.
-pub(crate) fn entries(record: &Record) -> Vec<Value> {
-    // The last request holds the whole conversation, and so what every tool gave back.
-    let last = record
-        .exchanges
-        .iter()
-        .rev()
-        .find(|exchange| exchange.status == 200);
-    let mut outputs = Vec::new();
-    if let Some(last) = last {
-        collect(&last.request, &mut outputs);
-    }
-    let mut outputs = outputs.into_iter();
-    let mut entries = Vec::new();
+#[must_use]
+pub fn entries(record: &Record) -> Vec<Value> {
     let answered: Vec<_> = record
         .exchanges
         .iter()
         .filter(|exchange| exchange.status == 200)
         .collect();
+    let mut outputs = Outputs::of(record);
+    let mut entries = Vec::new();
     for (at, exchange) in answered.iter().enumerate() {
         let is_last = at + 1 == answered.len();
         let text = exchange.said.text.trim();
         let are_last_words = is_last && exchange.said.calls.is_empty();
         if !text.is_empty() && !are_last_words {
-            entries.push(json!({
-                "type": "message", "role": "assistant", "content": cut(text, TEXT_MAX),
-            }));
+            entries.push(message(text));
         }
         for (name, arguments) in &exchange.said.calls {
-            let output = outputs.next().unwrap_or_default();
-            entries.push(json!({
-                "type": "tool_call", "tool": name, "arguments": cut(arguments, ARGUMENTS_MAX),
-                "output": cut(&output, OUTPUT_MAX),
-            }));
+            entries.push(call(name, arguments, &outputs.take(name, arguments)));
         }
     }
+    bounded(entries)
+}
+
+/// An entry of what the agent said on its way.
+pub(crate) fn message(text: &str) -> Value {
+    json!({"type": "message", "role": "assistant", "content": cut(text, TEXT_MAX)})
+}
+
+/// An entry of a tool that the agent used.
+pub(crate) fn call(name: &str, arguments: &str, output: &str) -> Value {
+    json!({
+        "type": "tool_call", "tool": name, "arguments": cut(arguments, ARGUMENTS_MAX),
+        "output": cut(output, OUTPUT_MAX),
+    })
+}
+
+/// Leaves the middle of a long run out.
+pub(crate) fn bounded(mut entries: Vec<Value>) -> Vec<Value> {
     if entries.len() > ENTRIES_MAX {
         let half = ENTRIES_MAX / 2;
         let left_out = entries.len() - 2 * half;
@@ -73,41 +80,6 @@ fn cut(text: &str, max: usize) -> String {
         "{head}\n[{} characters left out]\n{tail}",
         chars - max * 2 / 3 - max / 3
     )
-}
-
-/// Finds what tools gave back in a request of any interface, in order.
-fn collect(value: &Value, outputs: &mut Vec<String>) {
-    match value {
-        Value::Array(list) => list.iter().for_each(|value| collect(value, outputs)),
-        Value::Object(map) => {
-            let is = |key: &str, words: &[&str]| {
-                let found = map.get(key).and_then(Value::as_str);
-                found.is_some_and(|found| words.contains(&found))
-            };
-            if is("type", &["function_call_output", "custom_tool_call_output"]) {
-                outputs.push(text_of(map.get("output")));
-            } else if is("type", &["tool_result"]) || is("role", &["tool"]) {
-                outputs.push(text_of(map.get("content")));
-            } else if let Some(response) = map.get("functionResponse") {
-                outputs.push(text_of(response.get("response")));
-            } else {
-                map.values().for_each(|value| collect(value, outputs));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn text_of(value: Option<&Value>) -> String {
-    match value {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        Some(Value::Null) | None => String::new(),
-        Some(other) => other.to_string(),
-    }
 }
 
 #[cfg(test)]
@@ -155,6 +127,111 @@ mod tests {
             assert_eq!(entries[0]["content"], "I look");
             assert_eq!(entries[1]["output"], "a.txt");
         }
+    }
+
+    /// Two calls of one turn that come back the other way round.
+    #[test]
+    fn an_output_stands_with_its_own_call_in_whatever_order_it_came_back() {
+        let both = Said {
+            calls: vec![
+                ("bash".to_owned(), "{\"command\":\"one\"}".to_owned()),
+                ("bash".to_owned(), "{\"command\": \"two\"}".to_owned()),
+            ],
+            ..Said::default()
+        };
+        let (one, two) = (json!({"command": "one"}), json!({"command": "two"}));
+        let function = |id: &str, arguments: &Value| json!({"id": id, "type": "function", "function": {"name": "bash", "arguments": arguments.to_string()}});
+        for (what, later) in [
+            (
+                "Responses",
+                json!({"input": [
+                    {"type": "function_call", "call_id": "a", "name": "bash", "arguments": one.to_string()},
+                    {"type": "function_call", "call_id": "b", "name": "bash", "arguments": two.to_string()},
+                    {"type": "function_call_output", "call_id": "b", "output": "of two"},
+                    {"type": "function_call_output", "call_id": "a", "output": "of one"},
+                ]}),
+            ),
+            (
+                "Chat Completions",
+                json!({"messages": [
+                    {"role": "assistant", "tool_calls": [function("a", &one), function("b", &two)]},
+                    {"role": "tool", "tool_call_id": "b", "content": "of two"},
+                    {"role": "tool", "tool_call_id": "a", "content": "of one"},
+                ]}),
+            ),
+            (
+                "Messages",
+                json!({"messages": [
+                    {"role": "assistant", "content": [
+                        {"type": "tool_use", "id": "a", "name": "bash", "input": one},
+                        {"type": "tool_use", "id": "b", "name": "bash", "input": two},
+                    ]},
+                    {"role": "user", "content": [
+                        {"type": "tool_result", "tool_use_id": "b", "content": "of two"},
+                        {"type": "tool_result", "tool_use_id": "a", "content": "of one"},
+                    ]},
+                ]}),
+            ),
+            (
+                "Gemini",
+                json!({"contents": [
+                    {"role": "model", "parts": [
+                        {"functionCall": {"id": "a", "name": "bash", "args": one}},
+                        {"functionCall": {"id": "b", "name": "bash", "args": two}},
+                    ]},
+                    {"role": "user", "parts": [
+                        {"functionResponse": {"id": "b", "name": "bash", "response": {"output": "of two"}}},
+                        {"functionResponse": {"id": "a", "name": "bash", "response": {"output": "of one"}}},
+                    ]},
+                ]}),
+            ),
+        ] {
+            let dropped = json!({"messages": []});
+            // A last request that no longer holds the beginning takes nothing away.
+            for last in [later.clone(), dropped] {
+                let record = Record {
+                    exchanges: vec![
+                        exchange(json!({}), both.clone()),
+                        exchange(later.clone(), Said::default()),
+                        exchange(last, Said::default()),
+                    ],
+                    ..Record::default()
+                };
+                let entries = entries(&record);
+                assert_eq!(entries.len(), 2, "{what}: {entries:?}");
+                for (entry, word) in entries.iter().zip(["one", "two"]) {
+                    let output = entry["output"].as_str().unwrap();
+                    assert!(
+                        output.contains(&format!("of {word}")),
+                        "{what}: {entries:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_that_never_came_back_takes_no_other_calls_output() {
+        let said = |name: &str| Said {
+            calls: vec![(name.to_owned(), "{}".to_owned())],
+            ..Said::default()
+        };
+        let later = json!({"messages": [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "l", "name": "lost", "input": {}}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "k", "name": "kept", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "k", "content": "here"}]},
+        ]});
+        let record = Record {
+            exchanges: vec![
+                exchange(json!({}), said("lost")),
+                exchange(json!({}), said("kept")),
+                exchange(later, Said::default()),
+            ],
+            ..Record::default()
+        };
+        let entries = entries(&record);
+        assert_eq!(entries[0]["output"], "");
+        assert_eq!(entries[1]["output"], "here");
     }
 
     #[test]

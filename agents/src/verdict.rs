@@ -10,7 +10,7 @@ use skillopt_core::job::Usage;
 use skillopt_sandbox::Ending;
 
 use crate::account::{Account, Outcome};
-use crate::relay::{Record, Refusal, Trouble};
+use crate::relay::{Record, Trouble, fault};
 
 /// What a run means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,9 @@ pub enum Verdict {
     /// Nothing can be said of the agent.
     NotJudged(CallError),
 }
+
+/// Whoever had to wait for more than this part of its time was not out of time by itself.
+const HELD_UP_PART: u32 = 10;
 
 /// Judges a run. `endpoint` names the provider in errors.
 #[must_use]
@@ -47,10 +50,7 @@ pub fn judge(
         return let_down(trouble, record, endpoint);
     }
     // What the task itself was not allowed is its own end, whatever the CLI made of it.
-    let cap = record
-        .refused
-        .iter()
-        .find(|refusal| matches!(refusal, Refusal::Requests(_) | Refusal::Tokens(_)));
+    let cap = record.refused.iter().find(|refusal| refusal.is_cap());
     if let Some(cap) = cap {
         return Verdict::Failed(cap.to_string());
     }
@@ -58,6 +58,17 @@ pub fn judge(
         Ending::Lost(why) => return Verdict::NotJudged(lost(endpoint, why)),
         Ending::Limit(limit) => {
             return Verdict::Failed(format!("it used more {limit} than it may"));
+        }
+        Ending::TimedOut if record.held_up > wall / HELD_UP_PART => {
+            return Verdict::NotJudged(CallError::Connection {
+                endpoint: endpoint.to_owned(),
+                detail: format!(
+                    "the agent was not done within {} s, {} of which its requests waited for their \
+                     turn",
+                    wall.as_secs(),
+                    record.held_up.as_secs()
+                ),
+            });
         }
         Ending::TimedOut => {
             return Verdict::Failed(format!("it was not done within {} s", wall.as_secs()));
@@ -111,6 +122,30 @@ const fn may_pass(status: u16) -> bool {
     matches!(status, 401 | 403 | 408 | 409 | 425 | 429)
 }
 
+/// What a CLI that has no relay told of its vendor's trouble: nothing else knows of it.
+#[must_use]
+pub fn told(outcome: Outcome, words: &str, endpoint: &str) -> CallError {
+    let (endpoint, detail) = (endpoint.to_owned(), words.to_owned());
+    match outcome {
+        Outcome::AuthError => CallError::Unauthorized {
+            endpoint,
+            status: 401,
+            detail,
+        },
+        Outcome::RateLimited => CallError::Throttled {
+            endpoint,
+            retry_after: None,
+        },
+        Outcome::ServerError => CallError::Server {
+            endpoint,
+            status: 500,
+            retry_after: None,
+            detail,
+        },
+        outcome => unexplained(outcome, words, &endpoint),
+    }
+}
+
 /// Returns the tokens of a run, as the relay counted them.
 #[must_use]
 pub fn usage(record: &Record) -> Usage {
@@ -137,51 +172,19 @@ fn lost(endpoint: &str, why: &str) -> CallError {
 
 /// Errors of the provider, as a chat backend would tell them.
 fn error(trouble: &Trouble, endpoint: &str) -> CallError {
-    let endpoint = endpoint.to_owned();
-    let (status, detail, wait) = match trouble {
-        Trouble::Gate(why) => {
-            return CallError::Connection {
-                endpoint,
-                detail: why.clone(),
-            };
-        }
+    match trouble {
+        Trouble::Gate(why) => CallError::Connection {
+            endpoint: endpoint.to_owned(),
+            detail: why.clone(),
+        },
         Trouble::Provider {
             status,
             words,
             retry_after_ms,
-        } => (
-            *status,
-            words.clone(),
-            retry_after_ms.map(Duration::from_millis),
-        ),
-    };
-    match status {
-        0 => CallError::Connection { endpoint, detail },
-        401 | 403 => CallError::Unauthorized {
-            endpoint,
-            status,
-            detail,
-        },
-        429 => CallError::Throttled {
-            endpoint,
-            retry_after: wait,
-        },
-        408 | 409 | 425 | 500..=599 => CallError::Server {
-            endpoint,
-            status,
-            retry_after: wait,
-            detail,
-        },
-        413 => CallError::Rejected {
-            endpoint,
-            status,
-            detail,
-        },
-        _ => CallError::Misconfigured {
-            endpoint,
-            status,
-            detail,
-        },
+        } => {
+            let wait = retry_after_ms.map(Duration::from_millis);
+            fault::of_status(endpoint, *status, words.clone(), wait)
+        }
     }
 }
 
@@ -209,6 +212,7 @@ mod tests {
     use skillopt_sandbox::Limit;
 
     use super::*;
+    use crate::relay::Refusal;
 
     fn verdict(ending: &Ending, outcome: Outcome, change: impl FnOnce(&mut Record)) -> Verdict {
         let mut record = Record::default();
@@ -294,6 +298,16 @@ mod tests {
         // Out of time because of the provider is not out of time.
         let seen = verdict(&Ending::TimedOut, Outcome::Killed, trouble(0));
         assert!(matches!(seen, Verdict::NotJudged(_)), "{seen:?}");
+    }
+
+    #[test]
+    fn time_that_requests_waited_is_not_the_agents() {
+        for (held_up, is_judged) in [(0, true), (1, false)] {
+            let seen = verdict(&Ending::TimedOut, Outcome::Killed, |record| {
+                record.held_up = Duration::from_secs(held_up);
+            });
+            assert_eq!(matches!(seen, Verdict::Failed(_)), is_judged, "{seen:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@
 pub(crate) mod claude_code_exec;
 pub(crate) mod copilot_exec;
 pub(crate) mod cursor_exec;
+pub mod declared;
+pub(crate) mod declared_exec;
 pub(crate) mod gemini_exec;
 pub(crate) mod opencode_exec;
 pub(crate) mod qwen_code_exec;
@@ -15,7 +17,7 @@ use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, int};
 use skillopt_core::role::Role;
 
-use crate::declare::{BackendKey, Declaration, Options, key};
+use crate::declare::{BackendKey, Declaration, Options, also, key};
 use crate::{claude_chat, gemini_chat, minimax_chat, openai_chat, openai_compatible, qwen_chat};
 
 /// The chat backends that an agent's model calls may go to.
@@ -51,17 +53,68 @@ pub(crate) const MAX_TOKENS: BackendKey = key(
     "Most tokens of one task of an agent, sent and received; 0 is no limit.",
 );
 
+/// The release of the program, where it is not the one that was tried.
+pub(crate) const RELEASE: BackendKey = key(
+    "agent_version",
+    Kind::Text,
+    "the tested one",
+    "Release of the agent's program, e.g. `0.172.0`, to be used although this release of skillopt was \
+     not tried with it: flags and events may have changed.",
+);
+
+/// How often an agent that says nothing is asked again.
+pub(crate) const EMPTY_RETRIES: BackendKey = also(
+    key(
+        "agent_empty_retries",
+        Kind::Int { min: 0, max: 5 },
+        "1",
+        "How often an agent that ended well without a word does its task once more.",
+    ),
+    &["EXEC_EMPTY_RESPONSE_RETRIES"],
+);
+
+/// What an agent's answers depend on beside the model.
+pub(crate) struct Traits<'a> {
+    /// The chat backend that its calls take without `agent_provider`; empty: it has none.
+    pub(crate) provider: &'a str,
+    /// The release whose flags and events are known.
+    pub(crate) version: &'a str,
+    /// The key of its own that says how hard the model thinks; it wins over `reasoning_effort`.
+    pub(crate) effort: Option<&'a str>,
+    /// Keys of its own, each with what it is if nobody sets it: that stands for nothing.
+    pub(crate) own: &'a [(&'a str, &'a str)],
+}
+
 /// Fills in what may change the answers of an agent.
-pub(crate) fn describe(
-    options: Options<'_>,
-    profile: &mut Profile,
-    provider: &str,
-    version: &str,
-    own: &[&str],
-) {
+pub(crate) fn describe(options: Options<'_>, profile: &mut Profile, traits: &Traits<'_>) {
+    if let Some(effort) = traits.effort.and_then(|key| options.text(key)) {
+        profile.reasoning_effort = effort;
+    }
+    let mut put = |name: &str, value: serde_json::Value| {
+        profile.settings.insert(name.to_owned(), value);
+    };
+    // Flags and events change between releases: an answer of another one is another answer.
+    let version = options.text("agent_version");
+    let version = version.unwrap_or_else(|| traits.version.to_owned());
+    put("version", version.into());
+    for name in ["agent_max_requests", "agent_max_tokens"] {
+        if let Some(value) = options.get(name) {
+            put(name, value);
+        }
+    }
+    let own = traits.own.iter().chain(&[("agent_empty_retries", "1")]);
+    for (name, usual) in own {
+        let is_usual = options.text(name).is_none_or(|text| text == *usual);
+        if let Some(value) = options.get(name).filter(|_| !is_usual) {
+            put(name, value);
+        }
+    }
+    if traits.provider.is_empty() {
+        return;
+    }
     let provider = options
         .text("agent_provider")
-        .unwrap_or_else(|| provider.to_owned());
+        .unwrap_or_else(|| traits.provider.to_owned());
     let mut upstream = Profile {
         backend: provider.clone(),
         reasoning_effort: String::new(),
@@ -71,17 +124,19 @@ pub(crate) fn describe(
         (backend.describe)(options, &mut upstream);
     }
     profile.endpoint = upstream.endpoint;
-    let mut put = |name: &str, value: serde_json::Value| {
-        profile.settings.insert(name.to_owned(), value);
-    };
-    put("provider", provider.into());
-    // Flags and events change between releases: an answer of another one is another answer.
-    put("version", version.into());
-    for name in ["agent_max_requests", "agent_max_tokens"].iter().chain(own) {
-        if let Some(value) = options.get(name) {
-            put(name, value);
-        }
-    }
+    let provider = ("provider".to_owned(), provider.into());
+    profile.settings.extend([provider]);
+}
+
+/// Says that there is no SDK to use: a remark, for nothing is lost by that.
+pub(crate) fn no_sdk(wanted: Option<String>, key: &str) -> Result<Option<String>, String> {
+    let is_wanted = wanted.is_some_and(|word| word == "true");
+    Ok(is_wanted.then(|| {
+        format!(
+            "`{key}` has no effect: the program itself is run, and the events that it prints tell what \
+             an SDK would"
+        )
+    }))
 }
 
 /// Fills in nothing that depends on the role.

@@ -11,7 +11,7 @@ use skillopt_core::kind::{Kind, Word};
 use crate::agents;
 use crate::contract::ChatModel;
 use crate::declare::{
-    BackendKey, Declaration, Label, Local, Options, SDK, SWITCH, Work, also, key,
+    BackendKey, Declaration, Label, Local, Options, SDK, SWITCH, Work, also, checked, key,
 };
 use crate::error::CallError;
 
@@ -77,11 +77,17 @@ const KEYS: &[BackendKey] = &[
         "never",
         "When the program asks back.",
     ),
-    key(
-        "codex_exec_use_sdk",
-        SDK,
-        "auto",
-        "Use the SDK instead of the program.",
+    checked(
+        key(
+            "codex_exec_use_sdk",
+            SDK,
+            "auto",
+            "Without effect: the program itself is always run.",
+        ),
+        |options| {
+            let key = "codex_exec_use_sdk";
+            agents::no_sdk(options.text(key), key)
+        },
     ),
     key(
         "codex_exec_network_access",
@@ -99,6 +105,8 @@ const KEYS: &[BackendKey] = &[
     agents::PROVIDER,
     agents::MAX_REQUESTS,
     agents::MAX_TOKENS,
+    agents::RELEASE,
+    agents::EMPTY_RETRIES,
 ];
 
 const SANDBOX: &[Word] = &[
@@ -108,25 +116,32 @@ const SANDBOX: &[Word] = &[
 ];
 
 fn describe(options: Options<'_>, profile: &mut Profile) {
-    if let Some(name) = options.text("codex_exec_profile") {
-        let setting = ("profile".to_owned(), name.into());
-        profile.settings.extend([setting]);
-    }
-    if profile.reasoning_effort.is_empty() {
-        let effort = options.text("codex_exec_reasoning_effort");
-        profile.reasoning_effort = effort.unwrap_or_default();
+    if profile.role == "target" {
+        let traits = agents::Traits {
+            provider: "openai_chat",
+            version: VERSION,
+            effort: Some("codex_exec_reasoning_effort"),
+            own: &[
+                ("codex_exec_sandbox", "workspace-write"),
+                ("codex_exec_profile", ""),
+                ("codex_exec_approval_policy", "never"),
+                ("codex_exec_network_access", "false"),
+                ("codex_exec_web_search", "false"),
+            ],
+        };
+        agents::describe(options, profile, &traits);
+    } else {
+        if let Some(name) = options.text("codex_exec_profile") {
+            let setting = ("profile".to_owned(), name.into());
+            profile.settings.extend([setting]);
+        }
+        if profile.reasoning_effort.is_empty() {
+            let effort = options.text("codex_exec_reasoning_effort");
+            profile.reasoning_effort = effort.unwrap_or_default();
+        }
     }
     if profile.reasoning_effort == "none" {
         profile.reasoning_effort.clear();
-    }
-    if profile.role == "target" {
-        agents::describe(
-            options,
-            profile,
-            "openai_chat",
-            VERSION,
-            &["codex_exec_web_search"],
-        );
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 use skillopt_core::job::{Schema, Usage};
 
 use crate::error::CallError;
+use crate::gate::Gate;
 
 /// Who speaks a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -326,7 +328,7 @@ pub trait ChatModel: Send + Sync {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError>;
 
     /// Does a task as an agent: the messages say what, `workspace` where. Its reply's usage covers all
-    /// the exchanges that the agent made.
+    /// the exchanges that the agent made, each of which asks `gate` first.
     ///
     /// # Errors
     /// Nothing can be said of the agent; its own failures are told in [`Worked::failed`]. A model
@@ -338,8 +340,9 @@ pub trait ChatModel: Send + Sync {
         &self,
         request: &ChatRequest,
         workspace: &Workspace,
+        gate: &Arc<dyn Gate>,
     ) -> Result<(ChatReply, Worked), CallError> {
-        let _: &Workspace = workspace;
+        let _: (&Workspace, &Arc<dyn Gate>) = (workspace, gate);
         Err(CallError::Misconfigured {
             endpoint: format!("model `{}`", request.model),
             status: 0,

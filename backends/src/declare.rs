@@ -166,6 +166,9 @@ pub struct BackendKey {
     pub blank: Option<&'static str>,
     /// Judges what is configured for a role that uses the backend, this key with the others.
     pub check: Option<Check>,
+    /// Whether the value names a file, or is the text of one, whose content takes its place: what
+    /// the setting means does not depend on the machine that reads it later.
+    pub is_document: bool,
 }
 
 /// Judges settings of a role together: a remark if there is something to say, an error if they
@@ -231,6 +234,7 @@ pub const fn key(
         variables: &[],
         blank: None,
         check: None,
+        is_document: false,
     }
 }
 
@@ -272,6 +276,15 @@ pub const fn blank_is(key: BackendKey, blank: &'static str) -> BackendKey {
     }
 }
 
+/// Says that a key names a file whose content is the value.
+#[must_use]
+pub const fn document(key: BackendKey) -> BackendKey {
+    BackendKey {
+        is_document: true,
+        ..key
+    }
+}
+
 /// Adds a check of a key together with others.
 #[must_use]
 pub const fn checked(key: BackendKey, check: Check) -> BackendKey {
@@ -301,8 +314,8 @@ const SWITCH_WORDS: &[Word] = &[
 pub const SDK: Kind = Kind::Choice(SDK_WORDS);
 const SDK_WORDS: &[Word] = &[
     ("auto", &[""]),
-    ("true", &["yes", "on", "1"]),
-    ("false", &["no", "off", "0"]),
+    ("true", &["yes", "on", "1", "sdk"]),
+    ("false", &["no", "off", "0", "cli"]),
 ];
 
 /// For a backend whose settings say nothing that changes an answer.

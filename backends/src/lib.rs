@@ -4,7 +4,7 @@
 //! [`declare`] for what it says of itself, at [`registry`] for the list.
 
 mod address;
-mod agents;
+pub mod agents;
 mod auth;
 mod claude_chat;
 mod cli;
@@ -18,6 +18,7 @@ mod dialect;
 pub mod error;
 mod exchange;
 mod failure;
+pub mod gate;
 mod gemini_chat;
 pub mod http;
 mod minimax_chat;
@@ -40,6 +41,7 @@ pub use contract::{
     ToolChoice, Worked, Workspace,
 };
 pub use error::{CallError, Disposition};
+pub use gate::{AtMost, Gate, Open, Passed, Permit};
 pub use http::Http;
 pub use openai_chat::needs_responses;
 pub use outcome::Outcome;

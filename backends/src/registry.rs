@@ -28,6 +28,7 @@ pub const BACKENDS: &[Declaration] = &[
     agents::opencode_exec::DECLARATION,
     agents::gemini_exec::DECLARATION,
     agents::qwen_code_exec::DECLARATION,
+    agents::declared_exec::DECLARATION,
     simulated::DECLARATION,
 ];
 

@@ -1,7 +1,11 @@
 //! What benchmarks with agents share: the skill as a document, the trajectory of a run.
 
+mod desk;
+
 use serde_json::{Value, json};
 use skillopt_backends::Worked;
+
+pub use desk::{Desk, DeskError};
 
 /// Where an agent finds its task.
 pub(crate) const TASK_FILE: &str = "task.md";
@@ -11,7 +15,8 @@ const EMPTY_BODY: &str = "There are no rules yet. Work as you think best.";
 
 /// Returns a trained skill as a document that CLIs list: front matter with name and description, and
 /// the skill as its body.
-pub(crate) fn skill_document(skill: &str, about: &str) -> String {
+#[must_use]
+pub fn skill_document(skill: &str, about: &str) -> String {
     let body = match skill.trim() {
         "" => EMPTY_BODY,
         skill => skill,

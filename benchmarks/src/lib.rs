@@ -4,7 +4,7 @@
 //! Start at [`contract`]; [`registry`] lists the suites; [`splits`] is what they share; [`custom`]
 //! runs a suite that is a folder of files instead of code.
 
-mod agent;
+pub mod agent;
 pub mod contract;
 pub mod custom;
 pub mod error;

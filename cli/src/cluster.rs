@@ -1,10 +1,12 @@
 //! The composition root of a cluster's processes: everything that stands on Redis.
 
+use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use skillopt_queue::object::Site;
 use skillopt_queue::redis::{
     Link, Options, RedisBoard, RedisLedger, RedisQueue, RedisRates, RedisStore,
 };
@@ -35,7 +37,7 @@ impl Place {
     pub(crate) fn of(args: &RedisArgs) -> Result<Self, Failure> {
         let options = Options {
             namespace: args.namespace.clone(),
-            objects: args.objects.clone(),
+            objects: args.objects.as_deref().map(Site::from_env),
             ca: args.redis_ca.clone(),
             keep: keep(args.keep_days),
             ..Options::default()
@@ -69,6 +71,8 @@ pub(crate) struct Parts {
     pub(crate) rates: Arc<dyn Rates>,
     /// The server, without its login.
     pub(crate) server: String,
+    /// The store as what it is.
+    own: RedisStore,
 }
 
 impl Parts {
@@ -82,7 +86,8 @@ impl Parts {
         Ok(Self {
             server: link.place(),
             queue: Arc::new(RedisQueue::open(store.clone()).await?),
-            store: Arc::new(store),
+            store: Arc::new(store.clone()),
+            own: store,
             board: Arc::new(RedisBoard::new(link.clone())),
             ledger: Arc::new(RedisLedger::new(link.clone())),
             rates: Arc::new(RedisRates::new(link)),
@@ -91,29 +96,36 @@ impl Parts {
 }
 
 impl Parts {
-    /// Connects; nothing if somebody wants to stop before. `say` hears when nobody answers.
+    /// Connects, and tries out where large values go; nothing if somebody wants to stop before. `say`
+    /// hears when nobody answers.
     ///
     /// # Errors
-    /// As [`Parts::open`].
+    /// As [`Parts::open`]; or large values cannot be kept where they are to go.
     pub(crate) async fn open_unless(
         shutdown: &Shutdown,
         place: &Place,
         say: impl Fn(&str),
     ) -> Result<Option<Self>, store::Error> {
-        let tell = async {
+        let tell = async |what: &str| {
             tokio::time::sleep(TELL).await;
             say(&format!(
-                "Redis at {} does not answer; trying on for {} s",
-                place.shown(),
+                "{what} does not answer; trying on for {} s",
                 place.options.unreachable_max.as_secs()
             ));
-            std::future::pending().await
+            std::future::pending::<Infallible>().await
+        };
+        let redis = format!("Redis at {}", place.shown());
+        let parts = tokio::select! {
+            biased;
+            () = shutdown.drain.cancelled() => return Ok(None),
+            parts = Self::open(place) => parts?,
+            never = tell(&redis) => match never {},
         };
         tokio::select! {
             biased;
             () = shutdown.drain.cancelled() => Ok(None),
-            parts = Self::open(place) => parts.map(Some),
-            never = tell => never,
+            checked = parts.own.check() => checked.map(|()| Some(parts)),
+            never = tell("the place of large values") => match never {},
         }
     }
 }

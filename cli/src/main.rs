@@ -26,6 +26,11 @@ mod tui;
 
 use std::process::ExitCode;
 
+/// Coordinators and workers make and drop many small values from dozens of threads: this one gives the
+/// memory back when a sweep is over.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     start::main().into()
 }

@@ -92,11 +92,8 @@ fn every_cell_that_cannot_be_run_is_named() {
         ),
         (
             "seeds: [1, 2]",
-            "harnesses: [chat, cursor_exec]",
-            vec![
-                "cells large/searchqa/cursor_exec, small/searchqa/cursor_exec",
-                "cannot be called by this release",
-            ],
+            "harnesses: [chat, curser_exec]",
+            vec!["did you mean `cursor_exec`"],
         ),
         (
             "seeds: [1, 2]",

@@ -18,6 +18,7 @@ use crate::roles::Role;
 use crate::setting::{check, number, scalar_text};
 use skillopt_core::secret::{REDACTED, Secret};
 
+mod document;
 #[cfg(test)]
 mod tests;
 
@@ -142,6 +143,17 @@ impl BackendSettings {
         node: &Node,
         rank: Rank,
     ) -> Result<(), Box<Problem>> {
+        if key.is_document {
+            let value = document::read(node)
+                .map_err(|reason| Box::new(Problem::new(shown, node, reason)))?;
+            let values = match rank {
+                Rank::Configured => &mut self.configured,
+                Rank::Env => &mut self.from_env,
+                Rank::Shipped => &mut self.shipped,
+            };
+            values.insert(name.to_owned(), value);
+            return Ok(());
+        }
         let node = &unquoted(key, node);
         check(&key.kind, node).map_err(|(reason, near)| {
             let mut problem = Problem::new(shown, node, reason);

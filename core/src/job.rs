@@ -439,9 +439,10 @@ mod tests {
         }
         let plain = Price {
             cached: None,
+            cache_write: None,
             reasoning: None,
             ..price
         };
-        assert_eq!(plain.of(usage(5, 2)), 52);
+        assert_eq!(plain.of(usage(5, 3, 2)), 52);
     }
 }

@@ -174,7 +174,13 @@ pub(crate) fn check(path: &str, value: &Bytes) -> Result<(), Error> {
     Ok(check_size("record", value.len(), RECORD_BYTES_MAX)?)
 }
 
+/// Refuses a lease that no board gives.
+pub(crate) fn check_lease(name: &str, holder: &str) -> Result<(), Error> {
+    check_path(name)?;
+    check_path(holder)
+}
+
 /// Refuses a path or a name that is too long.
-pub(crate) fn check_path(path: &str) -> Result<(), Error> {
+fn check_path(path: &str) -> Result<(), Error> {
     Ok(check_size("path", path.len(), PATH_BYTES_MAX)?)
 }

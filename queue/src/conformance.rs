@@ -83,7 +83,8 @@ macro_rules! conformance {
             many_results_wait_in_bounded_memory counts_add_up every_job_can_be_found;
             stores:
             blobs_are_stored_once results_are_never_overwritten events_are_idempotent
-            events_are_read_from_anywhere logs_do_not_mix limits_are_kept;);
+            events_are_read_from_anywhere logs_do_not_mix limits_are_kept
+            large_values_are_kept_as_small_ones_are;);
     };
     (@ each $make:path, $($group:ident: $($name:ident)*;)*) => {
         $($(#[tokio::test] async fn $name() {
@@ -190,6 +191,24 @@ pub fn key(name: &str) -> Key {
     Key(Hash::of(name.as_bytes()))
 }
 
+/// Bytes that hardly compress, made quickly; the same ones for the same length.
+#[must_use]
+pub fn noise(len: usize) -> Bytes {
+    let mut state = 1_u64;
+    let next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state ^ (state >> 29)).to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = std::iter::repeat_with(next)
+        .take(len / 8)
+        .flatten()
+        .collect();
+    bytes.resize(len, 0);
+    bytes.into()
+}
+
 /// A job of run `r1` in lane `chat`.
 #[must_use]
 pub fn job(name: &str) -> Enqueue {
@@ -203,7 +222,9 @@ pub fn job(name: &str) -> Enqueue {
     }
 }
 
-fn want(max: usize) -> Want {
+/// Asks for jobs of lane `chat`.
+#[must_use]
+pub fn want(max: usize) -> Want {
     Want {
         worker: "w1".into(),
         lanes: vec![Lane::new("chat")],

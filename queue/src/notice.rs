@@ -1,6 +1,6 @@
 //! How a run hears that its jobs have ended.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -166,17 +166,23 @@ impl Mailbox {
     }
 
     fn push(&self, key: Key, ended: Option<Ended>) {
+        self.push_all([Unread { key, ended }]);
+    }
+
+    fn push_all(&self, ends: impl IntoIterator<Item = Unread>) {
         {
             let mut inner = self.lock();
-            inner.expected = inner.expected.saturating_sub(1);
-            if inner.is_closed {
-                return;
+            for Unread { key, ended } in ends {
+                inner.expected = inner.expected.saturating_sub(1);
+                if inner.is_closed {
+                    continue;
+                }
+                let ended = match ended {
+                    Some(Ended::Result(result)) => inner.keep(result),
+                    other => other,
+                };
+                inner.unread.push_back(Unread { key, ended });
             }
-            let ended = match ended {
-                Some(Ended::Result(result)) => inner.keep(result),
-                other => other,
-            };
-            inner.unread.push_back(Unread { key, ended });
         }
         self.news.notify_one();
     }
@@ -196,6 +202,36 @@ impl Mailbox {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // The critical sections cannot panic half-way, so a poisoned lock is still consistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends on their way into mailboxes. Each mailbox gets its own at once, so that whoever reads it
+/// wakes once for all of them.
+#[derive(Default)]
+pub struct Post {
+    bags: Vec<(Arc<Mailbox>, Vec<Unread>)>,
+    /// By mailbox, its place in `bags`.
+    places: HashMap<*const Mailbox, usize>,
+}
+
+impl Post {
+    /// Adds the end of a job; `None` stands for a result that has to be read from the store.
+    pub fn add(&mut self, to: Arc<Mailbox>, key: Key, ended: Option<Ended>) {
+        let next = self.bags.len();
+        let place = *self.places.entry(Arc::as_ptr(&to)).or_insert(next);
+        if place == next {
+            self.bags.push((to, Vec::new()));
+        }
+        if let Some((_, bag)) = self.bags.get_mut(place) {
+            bag.push(Unread { key, ended });
+        }
+    }
+
+    /// Puts all that was added into its mailboxes.
+    pub fn deliver(self) {
+        for (mailbox, ends) in self.bags {
+            mailbox.push_all(ends);
+        }
     }
 }
 

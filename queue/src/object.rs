@@ -1,70 +1,65 @@
 //! Large values in an object store: a local folder, S3, GCS or Azure, chosen by URL.
 
+mod fault;
+mod site;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
+use tokio::time::timeout;
 
+use self::fault::Judge;
+pub use self::site::Site;
 use crate::store::Error;
+
+/// How long the first byte of an answer may take, all tries together, beyond the time that a place
+/// may be away.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Slowest way that is still waited for, in bytes a second: the time that a transfer may take grows
+/// with what is transferred.
+const BYTES_PER_SECOND_MIN: u64 = 256 << 10;
+/// What the check writes and reads.
+const PROBE: (&str, &[u8]) = ("probe", b"skillopt");
 
 /// A place for large values, by name. Clones share it.
 #[derive(Clone)]
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// The URL, which holds no secret: credentials come from the environment.
-    place: String,
+    judge: Arc<Judge>,
+    away_max: Duration,
 }
 
 impl Objects {
-    /// Opens `file:///folder`, `s3://bucket/folder`, `gs://…` or `az://…`; a local folder is made.
-    /// Credentials, regions and endpoints come from the environment, in the names that the
-    /// providers' own tools use (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
+    /// Opens a place; a local folder is made. A place that is away is asked again for `away_max`.
     ///
     /// # Errors
-    /// If the URL is not understood, a setting is missing, or the folder cannot be made.
-    pub fn open(url: &str) -> Result<Self, Error> {
-        let failed = |place: &str, detail: String| Error::Io {
-            place: place.to_owned(),
-            detail,
-        };
-        if let Some(folder) = url.strip_prefix("file://") {
-            std::fs::create_dir_all(folder).map_err(|error| failed(url, error.to_string()))?;
-            let store = object_store::local::LocalFileSystem::new_with_prefix(folder)
-                .map_err(|error| failed(url, error.to_string()))?
-                .with_fsync(true);
-            return Ok(Self {
-                store: Arc::new(store),
-                prefix: Path::default(),
-                place: url.to_owned(),
-            });
-        }
-        let form = "use file:///FOLDER, s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or \
-            az://CONTAINER/FOLDER; credentials come from the environment";
-        let is_known = [
-            "s3://", "s3a://", "gs://", "az://", "azure://", "abfs://", "abfss://",
-        ];
-        let has_login = url.contains('@') && !url.starts_with("abfs");
-        if has_login || !is_known.iter().any(|scheme| url.starts_with(scheme)) {
-            return Err(failed("the address of the object store", form.into()));
-        }
-        let parsed = url
-            .parse()
-            .map_err(|_| failed("the address of the object store", form.into()))?;
-        let settings = std::env::vars().filter_map(|(name, value)| {
-            let name = name.to_ascii_lowercase();
-            let is_ours = ["aws_", "google_", "azure_"];
-            let is_ours = is_ours.iter().any(|prefix| name.starts_with(prefix));
-            is_ours.then_some((name, value))
-        });
-        let (store, prefix) = object_store::parse_url_opts(&parsed, settings)
-            .map_err(|error| failed(url, error.to_string()))?;
+    /// If the URL is not understood, a setting is missing or wrong, or the folder cannot be made.
+    pub fn open(site: &Site, away_max: Duration) -> Result<Self, Error> {
+        let (store, prefix) = site.open(away_max)?;
         Ok(Self {
-            store: store.into(),
+            store,
             prefix,
-            place: url.to_owned(),
+            judge: Arc::new(site.judge()),
+            away_max,
         })
+    }
+
+    /// Makes sure that values can be written and read: what is wrong with a bucket or a credential
+    /// is said before work begins.
+    ///
+    /// # Errors
+    /// If they cannot.
+    pub async fn check(&self) -> Result<(), Error> {
+        let (name, value) = PROBE;
+        self.put(name, Bytes::from_static(value)).await?;
+        match self.get(name).await? {
+            Some(found) if found == value => Ok(()),
+            _ => Err(self.judge.says("it does not give back what was written")),
+        }
     }
 
     /// Stores a value; one that is there is replaced, which changes nothing as names are hashes.
@@ -72,9 +67,9 @@ impl Objects {
     /// # Errors
     /// If the place cannot be written.
     pub async fn put(&self, name: &str, value: Bytes) -> Result<(), Error> {
-        let path = self.path(name);
-        let put = self.store.put(&path, PutPayload::from(value)).await;
-        put.map(|_| ()).map_err(|error| self.failed(&error))
+        let (path, len) = (self.path(name), value.len() as u64);
+        let put = self.store.put(&path, PutPayload::from(value));
+        self.within(len, put).await.map(|_| ())
     }
 
     /// Returns a value, `None` if there is none.
@@ -82,13 +77,20 @@ impl Objects {
     /// # Errors
     /// If the place cannot be read.
     pub async fn get(&self, name: &str) -> Result<Option<Bytes>, Error> {
-        let found = match self.store.get(&self.path(name)).await {
-            Ok(found) => found,
-            Err(object_store::Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(self.failed(&error)),
+        let path = self.path(name);
+        let asked = async {
+            match self.store.get(&path).await {
+                Err(error) if self.judge.is_absence(&error) => Ok(None),
+                found => found.map(Some),
+            }
         };
-        let bytes = found.bytes().await;
-        bytes.map(Some).map_err(|error| self.failed(&error))
+        match self.within(0, asked).await? {
+            Some(found) => {
+                let len = found.meta.size;
+                self.within(len, found.bytes()).await.map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     /// Whether there is a value.
@@ -96,10 +98,26 @@ impl Objects {
     /// # Errors
     /// If the place cannot be read.
     pub async fn has(&self, name: &str) -> Result<bool, Error> {
-        match self.store.head(&self.path(name)).await {
-            Ok(_) => Ok(true),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(self.failed(&error)),
+        let path = self.path(name);
+        let asked = async {
+            match self.store.head(&path).await {
+                Err(error) if self.judge.is_absence(&error) => Ok(false),
+                found => found.map(|_| true),
+            }
+        };
+        self.within(0, asked).await
+    }
+
+    /// Waits for an answer as long as a transfer of `len` bytes may take.
+    async fn within<T>(
+        &self,
+        len: u64,
+        asked: impl Future<Output = Result<T, object_store::Error>>,
+    ) -> Result<T, Error> {
+        let transfer = Duration::from_secs(len / BYTES_PER_SECOND_MIN);
+        match timeout(self.away_max + ANSWER_MAX + transfer, asked).await {
+            Ok(answer) => answer.map_err(|error| self.judge.error(&error)),
+            Err(_) => Err(self.judge.says("it does not answer")),
         }
     }
 
@@ -109,12 +127,5 @@ impl Objects {
             path = path.join(part.to_owned());
         }
         path
-    }
-
-    fn failed(&self, error: &object_store::Error) -> Error {
-        Error::Io {
-            place: self.place.clone(),
-            detail: error.to_string(),
-        }
     }
 }

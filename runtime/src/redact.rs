@@ -1,5 +1,9 @@
 //! Keeps secrets out of what people and files get to see.
 
+mod likely;
+
+pub use likely::likely;
+
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[redacted]";
 

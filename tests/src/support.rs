@@ -17,6 +17,7 @@ pub mod sim;
 pub mod store;
 pub mod submitted;
 pub mod wait;
+pub mod way_out;
 pub mod world;
 
 pub use cluster::{Cluster, Node, Shape};

@@ -1,37 +1,19 @@
 //! Every model call of a worker goes through here.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use skillopt_backends::{
-    CallError, ChatModel, ChatReply, ChatRequest, Finish, Outcome, Worked, Workspace,
+    CallError, ChatModel, ChatReply, ChatRequest, Finish, Gate, Open, Outcome, Worked, Workspace,
 };
 use skillopt_core::job::Envelope;
 use skillopt_queue::Ticket;
 
 use crate::blobs::Model;
-use crate::meter::{Instead, Meter, Metered, Which};
+use crate::meter::{Meter, Metered, Noted, Task, Toll, Which};
 use crate::metrics::Metrics;
 
-/// What has to become of a delivery in which a call could not be made, whatever else is said of it.
-#[derive(Default)]
-pub(crate) struct Noted(Mutex<Option<Instead>>);
-
-impl Noted {
-    fn note(&self, instead: Instead) {
-        // The first call that could not be made decides.
-        self.lock().get_or_insert(instead);
-    }
-
-    pub(crate) fn take(&self) -> Option<Instead> {
-        self.lock().take()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instead>> {
-        // No section under this lock can panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// The setting that says how often an agent that says nothing is asked again.
+const EMPTY_RETRIES: &str = "agent_empty_retries";
 
 /// Makes the calls of one delivery of a job.
 #[derive(Clone, Copy)]
@@ -42,7 +24,7 @@ pub(crate) struct Calls<'a> {
     pub(crate) ticket: Ticket,
     pub(crate) metrics: &'a Metrics,
     /// Caps and rates, if there are any.
-    pub(crate) meter: Option<&'a Meter>,
+    pub(crate) meter: Option<&'a Arc<Meter>>,
     pub(crate) noted: &'a Noted,
 }
 
@@ -69,12 +51,6 @@ impl Calls<'_> {
         Ok(second)
     }
 
-    /// Returns whether somebody who pays has a cap.
-    pub(crate) fn is_capped(&self) -> bool {
-        let payer = self.envelope.payer.as_ref();
-        self.meter.is_some() && payer.is_some_and(|payer| payer.is_capped)
-    }
-
     /// Has an agent do a task, as turn number `turn`. One that says nothing and did not fail is asked
     /// once more.
     pub(crate) async fn work(
@@ -85,21 +61,59 @@ impl Calls<'_> {
         turn: u32,
     ) -> Result<(ChatReply, Worked), CallError> {
         let name = format!("{}/{turn}", self.ticket.fence.0);
-        let agent = AtWork {
-            agent: model.client.as_ref(),
-            workspace,
-            worked: Mutex::new(Worked::default()),
-        };
-        let first = self.once((&agent, 0), model, request, &name).await?;
-        let worked = agent.take();
-        let is_mute = first.text.trim().is_empty() && workspace.collect.is_empty();
-        if !is_mute || worked.failed.is_some() {
-            return Ok((first, worked));
+        let (mut reply, mut worked) = self.task(model, request, workspace, name.clone()).await?;
+        let again = model.profile.settings.get(EMPTY_RETRIES);
+        let again = again
+            .map_or(Some(1), serde_json::Value::as_u64)
+            .unwrap_or(1);
+        for time in 0..again {
+            let is_mute = reply.text.trim().is_empty() && workspace.collect.is_empty();
+            if !is_mute || worked.failed.is_some() {
+                break;
+            }
+            let name = match time {
+                0 => format!("{name}/again"),
+                time => format!("{name}/again{time}"),
+            };
+            let (mut next, did) = self.task(model, request, workspace, name).await?;
+            next.usage += reply.usage;
+            (reply, worked) = (next, did);
         }
-        let again = format!("{name}/again");
-        let mut second = self.once((&agent, 0), model, request, &again).await?;
-        second.usage += first.usage;
-        Ok((second, agent.take()))
+        Ok((reply, worked))
+    }
+
+    /// Has an agent do a task once; each of its own calls goes through the meter.
+    async fn task(
+        &self,
+        model: &Model,
+        request: &ChatRequest,
+        workspace: &Workspace,
+        name: String,
+    ) -> Result<(ChatReply, Worked), CallError> {
+        // Counts what is under way, if this is dropped.
+        let toll = self.meter.map(|meter| {
+            let task = Task {
+                name,
+                payer: self.envelope.payer.clone(),
+                profile: model.profile.clone(),
+                stage: request.stage.clone(),
+                lifetime: request.timeout,
+                answer_limit: request.max_tokens,
+            };
+            Toll::new(meter, task, self.noted)
+        });
+        let gate = match &toll {
+            Some(toll) => toll.gate(),
+            None => Arc::new(Open) as Arc<dyn Gate>,
+        };
+        let done = model.client.work(request, workspace, &gate).await;
+        drop(toll);
+        let (reply, worked) = match done {
+            Ok((reply, worked)) => (Ok(reply), worked),
+            Err(e) => (Err(e), Worked::default()),
+        };
+        self.metrics.call(&reply);
+        Ok((reply?, worked))
     }
 
     /// Makes one call; of a thousand such, so many may be made twice.
@@ -146,27 +160,4 @@ fn noted_if_cut(mut reply: ChatReply) -> ChatReply {
         reply.usage.truncated_calls = 1;
     }
     reply
-}
-
-/// An agent as whoever counts calls sees it: one exchange, with all that it came to.
-struct AtWork<'a> {
-    agent: &'a dyn ChatModel,
-    workspace: &'a Workspace,
-    worked: Mutex<Worked>,
-}
-
-impl AtWork<'_> {
-    fn take(&self) -> Worked {
-        // No section under this lock can panic half-way.
-        std::mem::take(&mut self.worked.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-#[async_trait]
-impl ChatModel for AtWork<'_> {
-    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
-        let (reply, worked) = self.agent.work(request, self.workspace).await?;
-        *self.worked.lock().unwrap_or_else(PoisonError::into_inner) = worked;
-        Ok(reply)
-    }
 }

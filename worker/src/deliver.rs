@@ -10,10 +10,11 @@ use skillopt_queue::{Leased, Ticket};
 use skillopt_runtime::clock::Stopwatch;
 
 use crate::Place;
-use crate::calls::{Calls, Noted};
+use crate::calls::Calls;
 use crate::execute::{Delivery, execute};
 use crate::health::Trial;
 use crate::held::HeldJob;
+use crate::meter::Noted;
 use crate::metrics::Outcome;
 use crate::patience::{Patience, may_pass};
 use crate::shift::{Shift, Way};
@@ -140,7 +141,7 @@ async fn work(shift: &Shift, leased: &Leased) -> Delivery {
         envelope: &envelope,
         ticket: leased.ticket,
         metrics: &worker.metrics,
-        meter: worker.meter.as_deref(),
+        meter: worker.meter.as_ref(),
         noted: &noted,
     };
     let delivery = execute(&worker.blobs, calls, leased.retries).await;

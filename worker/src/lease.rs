@@ -9,6 +9,7 @@ use skillopt_runtime::Shutdown;
 use skillopt_runtime::clock::Stopwatch;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use crate::deliver::deliver;
 use crate::health::Turn;
@@ -17,6 +18,8 @@ use crate::pulse::Pulse;
 use crate::shift::{Shift, Way};
 use crate::{Place, Worker, offers};
 
+/// Shortest time between two questions for work: each costs a cluster as much as dozens of jobs.
+const APART: Duration = Duration::from_millis(1);
 /// How long a worker that leaves tries to hand jobs back; after that their leases run out.
 const HAND_BACK_MAX: Duration = Duration::from_secs(2);
 
@@ -94,6 +97,7 @@ async fn take(
     let mut running: JoinSet<Option<Ticket>> = JoinSet::new();
     let mut untouched = Vec::new();
     let mut outcome = Ok(());
+    let mut last = None;
     loop {
         let next = async {
             (
@@ -104,6 +108,12 @@ async fn take(
         let Some((Ok(permit), turn)) = shift.stop.drain.run_until_cancelled(next).await else {
             break;
         };
+        // Others that end at about the same moment free their slots first: one call then fills them all.
+        match last {
+            Some(last) if shift.place() == Place::Cluster => sleep_until(last + APART).await,
+            _ => tokio::task::yield_now().await,
+        }
+        last = Some(Instant::now());
         let Turn { until, mut trial } = turn;
         let want = Want {
             worker: Arc::clone(&settings.name),

@@ -8,25 +8,31 @@ mod accounts;
 mod cost;
 mod gathered;
 mod instead;
+mod noted;
+mod open;
+mod toll;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Outcome};
-use skillopt_core::job::{Failure, FailureClass, Payer, Profile, Usage};
-use skillopt_queue::ledger::{Amount, Ledger, Reservation, Reserved, Settlement, Tally, Use};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest};
+use skillopt_core::job::{Failure, FailureClass, Payer, Profile};
+use skillopt_queue::ledger::{Amount, Ledger, Reservation, Reserved, Settlement, Use};
 use skillopt_queue::rates::{Ask, Rates};
 use skillopt_queue::store;
 use skillopt_runtime::clock::Stopwatch;
 use tokio::sync::Notify;
 
 use self::accounts::{Accounts, WAIT_MAX};
-use self::cost::{billed, purses, spent, worst};
+use self::cost::{purses, worst};
 use self::gathered::Gathered;
+use self::open::Open;
 use crate::hedge::Hedge;
 
 pub(crate) use self::instead::Instead;
+pub(crate) use self::noted::Noted;
+pub(crate) use self::toll::{Task, Toll};
 
 /// Between two looks at which accounts have limits or are in trouble.
 const POLL: Duration = Duration::from_millis(250);
@@ -43,12 +49,6 @@ pub(crate) enum Metered {
     Made(Result<ChatReply, CallError>),
     /// It was not, and this has to become of its job.
     Not(Instead),
-}
-
-impl Metered {
-    fn later(wait: Duration, cause: String) -> Self {
-        Self::Not(Instead::later(wait, cause))
-    }
 }
 
 /// Which call.
@@ -70,7 +70,7 @@ pub struct Meter {
     name: String,
     batches: AtomicU64,
     gathered: Mutex<Gathered>,
-    /// Something reserved waits to be settled.
+    /// Something reserved waits to be settled, or an account to hear how a call went.
     is_due: Notify,
     hedge: Hedge,
 }
@@ -101,7 +101,10 @@ impl Meter {
         }
         loop {
             tokio::select! {
-                () = self.is_due.notified() => drop(self.flush_reserved().await),
+                () = self.is_due.notified() => {
+                    self.accounts.tell().await;
+                    drop(self.flush_reserved().await);
+                }
                 // What could not be told is told at the next time.
                 _ = flush.tick() => drop(self.flush().await),
                 _ = poll.tick() => self.accounts.look().await,
@@ -114,6 +117,7 @@ impl Meter {
     /// # Errors
     /// The ledger cannot be reached; what was counted is kept for the next time.
     pub async fn flush(&self) -> Result<(), store::Error> {
+        self.accounts.tell().await;
         let batch = self.batches.fetch_add(1, Ordering::Relaxed);
         let done = lock(&self.gathered).take_all(&format!("{}/{batch}", self.name));
         self.settle(done).await
@@ -148,58 +152,66 @@ impl Meter {
     /// # Cancel safety
     /// A dropped call is settled at the most it can have come to, for it may have been paid.
     pub(crate) async fn call(
-        &self,
+        self: &Arc<Self>,
         which: Which<'_>,
         model: &dyn ChatModel,
         request: &ChatRequest,
     ) -> Metered {
-        if lock(&self.gathered).is_full() {
-            return Metered::later(
-                CAP_WAIT,
-                "the ledger has not been reached for a while".to_owned(),
-            );
-        }
-        let mut open = match self.reserve(which, request).await {
+        let price = which.payer.and_then(|payer| payer.price);
+        let wish = Wish {
+            of: of(which, request),
+            most: worst(request, price),
+            lifetime: request.timeout + WAIT_MAX,
+            patience: WAIT_MAX,
+        };
+        let open = match self.admit(which, wish).await {
             Ok(open) => open,
-            Err(instead) => return instead,
+            Err(instead) => return Metered::Not(instead),
         };
         let account = which.profile.account();
-        let ask = Ask {
-            account: account.to_owned(),
-            call: which.id.to_owned(),
-            tokens: open.most.tokens(),
-            lifetime: request.timeout + MARGIN,
-        };
-        if let Some(instead) = self.accounts.wait_for_turn(&ask).await {
-            return Metered::Not(instead);
-        }
-        open.is_made = true;
         let watch = Stopwatch::start();
         let answer = self.make(which, model, request).await;
         open.close(&answer);
         if answer.is_ok() {
             self.hedge.answered(&request.model, watch.elapsed());
         }
-        self.accounts.report(account, which.id, &answer).await;
+        self.accounts.tell().await;
         let error = answer.as_ref().err();
         let instead = error.and_then(|error| self.accounts.throttled(account, error));
         instead.map_or(Metered::Made(answer), Metered::Not)
     }
 
-    async fn reserve<'a>(
-        &'a self,
-        which: Which<'a>,
-        request: &ChatRequest,
-    ) -> Result<Open<'a>, Metered> {
-        let open = Open {
-            meter: self,
-            which,
-            of: of(which, request),
-            most: worst(request, which.payer.and_then(|payer| payer.price)),
-            is_made: false,
-            is_copy: false,
-            is_closed: false,
+    /// Waits until caps and rates allow a call.
+    ///
+    /// # Cancel safety
+    /// What was held for it is given back.
+    async fn admit(self: &Arc<Self>, which: Which<'_>, wish: Wish) -> Result<Open, Instead> {
+        if lock(&self.gathered).is_full() {
+            return Err(Instead::later(
+                CAP_WAIT,
+                "the ledger has not been reached for a while".to_owned(),
+            ));
+        }
+        let ask = Ask {
+            account: which.profile.account().to_owned(),
+            call: which.id.to_owned(),
+            tokens: wish.most.tokens(),
+            lifetime: wish.lifetime + MARGIN,
         };
+        let patience = wish.patience;
+        let mut open = self.reserve(which, wish).await?;
+        match self.accounts.wait_for_turn(&ask, patience).await {
+            Some(instead) => Err(instead),
+            None => {
+                open.is_made = true;
+                Ok(open)
+            }
+        }
+    }
+
+    async fn reserve(self: &Arc<Self>, which: Which<'_>, wish: Wish) -> Result<Open, Instead> {
+        let model = wish.of.model.clone();
+        let open = Open::new(self, which, wish.of, wish.most);
         let Some(payer) = which.payer.filter(|payer| payer.is_capped) else {
             return Ok(open);
         };
@@ -207,33 +219,32 @@ impl Meter {
         let asked = Reservation {
             id: which.id.to_owned(),
             purses: purses(payer),
-            most: open.most,
+            most: wish.most,
             is_unpriced: payer.price.is_none(),
-            lifetime: request.timeout + WAIT_MAX + MARGIN,
+            lifetime: wish.lifetime + MARGIN,
         };
         match self.ledger.reserve(&[asked]).await.map(|mut all| all.pop()) {
             Ok(Some(Reserved::Held)) => Ok(open),
             Ok(Some(Reserved::Wait { purse })) => {
                 open.forget();
                 let cause = format!("`{purse}` is nearly used up; calls under way may leave some");
-                Err(Metered::later(CAP_WAIT, cause))
+                Err(Instead::later(CAP_WAIT, cause))
             }
             Ok(Some(Reserved::Refused { purse, what })) => {
                 open.forget();
                 let help = cost::raise(&purse, what);
                 let cause = format!(
-                    "the cap of {what} of `{purse}` does not allow another call of `{}`; {help}",
-                    request.model
+                    "the cap of {what} of `{purse}` does not allow another call of `{model}`; {help}"
                 );
                 let class = FailureClass::Budget;
-                Err(Metered::Not(Instead::Refused(Failure { class, cause })))
+                Err(Instead::Refused(Failure { class, cause }))
             }
             // Whether it is held is not known: it is given back.
-            Ok(None) => Err(Metered::later(
+            Ok(None) => Err(Instead::later(
                 CAP_WAIT,
                 "the ledger gave no answer".to_owned(),
             )),
-            Err(e) => Err(Metered::later(
+            Err(e) => Err(Instead::later(
                 CAP_WAIT,
                 format!("the ledger cannot be reached: {e}"),
             )),
@@ -242,7 +253,7 @@ impl Meter {
 
     /// Makes the call, and a copy of it if it takes unusually long and that is wanted.
     async fn make(
-        &self,
+        self: &Arc<Self>,
         which: Which<'_>,
         model: &dyn ChatModel,
         request: &ChatRequest,
@@ -253,30 +264,25 @@ impl Meter {
         if which.hedge_permille == 0 || is_capped {
             return first.await;
         }
-        let Some(patience) = self.hedge.patience(&request.model) else {
-            return first.await;
-        };
         tokio::pin!(first);
-        if let Ok(answer) = tokio::time::timeout(patience, &mut first).await {
-            return answer;
-        }
-        if !self.hedge.take(&request.model, which.hedge_permille) {
-            return first.await;
+        let watch = Stopwatch::start();
+        let wait = || {
+            let permille = which.hedge_permille;
+            self.hedge.wait(&request.model, permille, watch.elapsed())
+        };
+        while let Some(wait) = wait() {
+            if let Ok(answer) = tokio::time::timeout(wait, &mut first).await {
+                return answer;
+            }
         }
         // The loser is counted when this returns or is dropped.
         let copy_id = format!("{}/copy", which.id);
-        let copy = Open {
-            meter: self,
-            which: Which {
-                id: &copy_id,
-                ..which
-            },
-            of: of(which, request),
-            most: worst(request, which.payer.and_then(|payer| payer.price)),
-            is_made: true,
-            is_copy: true,
-            is_closed: false,
+        let which = Which {
+            id: &copy_id,
+            ..which
         };
+        let price = which.payer.and_then(|payer| payer.price);
+        let copy = Open::copy(self, which, of(which, request), worst(request, price));
         let answer = tokio::select! {
             biased;
             answer = &mut first => answer,
@@ -291,70 +297,14 @@ impl Meter {
     }
 }
 
-/// A call on its way: whatever becomes of it, it is counted once.
-struct Open<'a> {
-    meter: &'a Meter,
-    which: Which<'a>,
+/// What a call wants.
+struct Wish {
     of: Use,
     most: Amount,
-    /// Whether it may have reached the provider.
-    is_made: bool,
-    /// It is broken off as soon as the other one answers, and no cap pays for it: its input is the
-    /// best estimate.
-    is_copy: bool,
-    is_closed: bool,
-}
-
-impl Open<'_> {
-    fn close(mut self, answer: &Result<ChatReply, CallError>) {
-        let price = self.which.payer.and_then(|payer| payer.price);
-        let (usage, used) = match answer {
-            Ok(reply) => (reply.usage, spent(reply.usage, price)),
-            Err(e) => match e.usage().filter(|told| told.prompt_tokens > 0) {
-                Some(told) => (told, spent(told, price)),
-                None => (Usage::default(), billed(e, self.most, price)),
-            },
-        };
-        self.count(used, usage, Outcome::of(answer).as_str());
-    }
-
-    fn forget(mut self) {
-        self.is_closed = true;
-    }
-
-    fn count(&mut self, used: Amount, usage: Usage, outcome: &str) {
-        self.is_closed = true;
-        let Some(payer) = self.which.payer else {
-            return;
-        };
-        let is_reserved = payer.is_capped;
-        let mut tally = Tally::default();
-        if used.requests > 0 {
-            let counts = cost::counts(used, usage, payer.price.is_none(), outcome);
-            tally.add(std::mem::take(&mut self.of), &counts);
-        }
-        lock(&self.meter.gathered).add(self.which.id, payer, used, &tally);
-        if is_reserved {
-            self.meter.is_due.notify_one();
-        }
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if self.is_closed {
-            return;
-        }
-        let price = self.which.payer.and_then(|payer| payer.price);
-        let used = match (self.is_made, self.is_copy) {
-            (true, true) => cost::input(self.most, price),
-            (true, false) => self.most,
-            (false, _) => Default::default(),
-        };
-        if self.is_made || self.which.payer.is_some_and(|payer| payer.is_capped) {
-            self.count(used, Usage::default(), "dropped");
-        }
-    }
+    /// It is over by then, waits included.
+    lifetime: Duration,
+    /// How long it waits for its turn.
+    patience: Duration,
 }
 
 /// Says what a call is for.

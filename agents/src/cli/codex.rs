@@ -13,14 +13,13 @@ pub(super) const CODEX: Cli = Cli {
         last: Version(0, 171, 0),
     },
     wire: Wire::Responses,
+    is_direct: false,
     dialect: Dialect::Codex,
     call,
 };
 
-const LAST_WORDS: &str = ".skillopt/last_words.txt";
-
 fn call(errand: &Errand<'_>) -> Call {
-    let mut words = args(&[
+    let words = args(&[
         "exec",
         "--json",
         "--skip-git-repo-check",
@@ -29,14 +28,12 @@ fn call(errand: &Errand<'_>) -> Call {
         "danger-full-access",
         "-m",
         errand.model,
-        "-o",
+        // The prompt comes from standard input. The last words stand in the events: a file of them
+        // would lie where the agent can write.
+        "-",
     ]);
-    words.push(format!("{}/{LAST_WORDS}", errand.work));
-    words.push("-".to_owned());
     let mut files = errand.skill_in(".agents/skills");
     files.push(File::home(".codex/config.toml", config(errand)));
-    // The folder of the answer must exist.
-    files.push(File::work(".skillopt/.keep", ""));
     Call {
         args: words,
         env: env(&[
@@ -46,20 +43,19 @@ fn call(errand: &Errand<'_>) -> Call {
         // The skill's name after a dollar sign puts its whole text into the first request.
         stdin: format!("${SKILL_NAME}\n\n{}", escaped(errand.prompt)),
         files,
-        last_words: Some(LAST_WORDS.to_owned()),
     }
 }
 
 fn config(errand: &Errand<'_>) -> String {
-    let search = match errand.setting("codex_exec_web_search") {
-        Some("true") => "live",
-        _ => "disabled",
-    };
+    // The sandbox is ours; what the program would ask of a person, nobody is there to answer.
+    let approval = errand.setting("codex_exec_approval_policy");
     let mut text = format!(
         "model = {model}\n\
          model_provider = \"relay\"\n\
-         web_search = \"{search}\"\n",
+         approval_policy = {approval}\n\
+         web_search = \"disabled\"\n",
         model = quoted(errand.model),
+        approval = quoted(approval.unwrap_or("never")),
     );
     if !matches!(errand.effort, "" | "none") {
         text.push_str(&format!(

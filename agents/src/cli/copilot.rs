@@ -13,12 +13,13 @@ pub(super) const COPILOT: Cli = Cli {
         last: Version(1, 0, 102),
     },
     wire: Wire::Chat,
+    is_direct: false,
     dialect: Dialect::Copilot,
     call,
 };
 
 fn call(errand: &Errand<'_>) -> Call {
-    let words = args(&[
+    let mut words = args(&[
         "--output-format",
         "json",
         "--stream",
@@ -28,8 +29,11 @@ fn call(errand: &Errand<'_>) -> Call {
         "none",
         "--disable-builtin-mcps",
         "--no-custom-instructions",
-        "--allow-all-tools",
     ]);
+    // Without it every tool is refused, for nobody is there to be asked.
+    if errand.setting("copilot_exec_allow_all_tools") != Some("false") {
+        words.push("--allow-all-tools".to_owned());
+    }
     Call {
         args: words,
         env: env(&[
@@ -42,7 +46,6 @@ fn call(errand: &Errand<'_>) -> Call {
         ]),
         stdin: with_skill(errand),
         files: errand.skill_in(".agents/skills"),
-        last_words: None,
     }
 }
 

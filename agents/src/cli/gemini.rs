@@ -16,6 +16,7 @@ pub(super) const GEMINI: Cli = Cli {
         last: Version(0, 61, 0),
     },
     wire: Wire::Gemini,
+    is_direct: false,
     dialect: Dialect::Gemini,
     call,
 };
@@ -44,6 +45,5 @@ fn call(errand: &Errand<'_>) -> Call {
         ]),
         stdin: with_skill(errand),
         files,
-        last_words: None,
     }
 }

@@ -16,6 +16,7 @@ pub(super) const OPENCODE: Cli = Cli {
         last: Version(1, 18, 33),
     },
     wire: Wire::Chat,
+    is_direct: false,
     dialect: Dialect::Opencode,
     call,
 };
@@ -58,6 +59,5 @@ fn call(errand: &Errand<'_>) -> Call {
         ]),
         stdin: with_skill(errand),
         files,
-        last_words: None,
     }
 }

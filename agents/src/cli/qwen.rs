@@ -14,6 +14,7 @@ pub(super) const QWEN: Cli = Cli {
         last: Version(0, 15, 10),
     },
     wire: Wire::Chat,
+    is_direct: false,
     dialect: Dialect::Qwen,
     call,
 };
@@ -36,6 +37,5 @@ fn call(errand: &Errand<'_>) -> Call {
         ]),
         stdin: with_skill(errand),
         files: errand.skill_in(".agents/skills"),
-        last_words: None,
     }
 }

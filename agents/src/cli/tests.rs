@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Map;
+use serde_json::{Map, Value, json};
+use skillopt_backends::agents::declared::Declared;
 
-use super::declared::Declared;
 use super::*;
 
 const SKILL: &str = "---\nname: skillopt-target\n---\n\nAlways count twice.\n";
 
 fn with_errand<T>(prompt: &str, work: impl FnOnce(&Errand<'_>) -> T) -> T {
+    with_settings(&json!({}), prompt, work)
+}
+
+fn with_settings<T>(settings: &Value, prompt: &str, work: impl FnOnce(&Errand<'_>) -> T) -> T {
     let files = BTreeMap::from([("notes/a.md".to_owned(), "a note".to_owned())]);
     work(&Errand {
         prompt,
@@ -22,7 +26,8 @@ fn with_errand<T>(prompt: &str, work: impl FnOnce(&Errand<'_>) -> T) -> T {
         max_tokens: 1_000,
         home: "/inside",
         work: "/inside/project",
-        settings: &Map::new(),
+        wants_files: false,
+        settings: settings.as_object().unwrap_or(&Map::new()),
     })
 }
 
@@ -86,51 +91,125 @@ fn names_are_unique() {
     }
 }
 
-const DECLARED: &str = r#"{
-    "name": "my_agent", "command": ["my-agent", "--model", "{model}", "--dir", "{work}"],
-    "skills": ".agents/skills", "wire": "chat",
-    "environment": {"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "{key}"},
-    "files": {"home:.my-agent/config.json": "{\"model\":\"{model}\"}"},
-    "answer": {"event": "message", "text": "data.text", "failure": "error"}
-}"#;
+#[test]
+fn what_an_option_says_stands_in_the_call() {
+    for (backend, settings, has, word) in [
+        (
+            "codex_exec",
+            json!({}),
+            true,
+            "approval_policy = \\\"never\\\"",
+        ),
+        (
+            "codex_exec",
+            json!({"codex_exec_approval_policy": "on-request"}),
+            true,
+            "approval_policy = \\\"on-request\\\"",
+        ),
+        ("claude_code_exec", json!({}), true, "\"16384\""),
+        (
+            "claude_code_exec",
+            json!({"claude_code_exec_max_thinking_tokens": 0}),
+            false,
+            "--max-thinking-tokens",
+        ),
+        (
+            "claude_code_exec",
+            json!({"claude_code_exec_profile": "p1"}),
+            true,
+            "\"Profile: p1\"",
+        ),
+        ("copilot_exec", json!({}), true, "--allow-all-tools"),
+        (
+            "copilot_exec",
+            json!({"copilot_exec_allow_all_tools": "false"}),
+            false,
+            "--allow-all-tools",
+        ),
+        ("cursor_exec", json!({}), true, "\"enabled\""),
+        (
+            "cursor_exec",
+            json!({"cursor_exec_sandbox": "disabled"}),
+            true,
+            "\"disabled\"",
+        ),
+    ] {
+        let cli = find(backend).unwrap();
+        let call = with_settings(&settings, "Count.", cli.call);
+        let all = format!("{call:?}");
+        assert_eq!(all.contains(word), has, "{backend} {settings}: {all}");
+    }
+}
+
+#[test]
+fn words_for_effort_are_those_of_the_cli() {
+    let claude = find("claude_code_exec").unwrap();
+    for (word, want) in [
+        ("", Some("medium")),
+        ("none", None),
+        ("off", None),
+        ("LOW", Some("low")),
+        ("high", Some("high")),
+        ("xhigh", Some("max")),
+        ("max", Some("max")),
+        ("ultra", Some("medium")),
+    ] {
+        let call = with_errand("Count.", |errand| {
+            (claude.call)(&Errand {
+                effort: word,
+                ..*errand
+            })
+        });
+        let at = call.args.iter().position(|arg| arg == "--effort");
+        let seen = at.map(|at| call.args[at + 1].as_str());
+        assert_eq!(seen, want, "{word}");
+    }
+}
+
+fn declared(change: impl FnOnce(&mut Value)) -> Declared {
+    let mut text = json!({
+        "name": "my_agent", "command": ["my-agent", "--model", "{model}", "--dir", "{work}"],
+        "skills": ".agents/skills", "wire": "chat",
+        "environment": {"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "{key}"},
+        "files": {"home:.my-agent/config.json": "{\"model\":\"{model}\"}"},
+        "told": "Use {skill} in {skills}.\n{prompt}",
+    });
+    change(&mut text);
+    Declared::read(&text).unwrap()
+}
 
 #[test]
 fn one_can_be_declared_without_rust() {
-    let declared = Declared::parse(DECLARED).unwrap();
-    let call = with_errand("Count.", |errand| declared.call(errand));
+    let cli = declared(|_| {});
+    let call = with_errand("Count {model}.", |errand| {
+        super::declared::call(&cli, errand)
+    });
     assert_eq!(call.args, ["--model", "m-1", "--dir", "/inside/project"]);
     assert_eq!(call.env["OPENAI_BASE_URL"], "http://127.0.0.1:8080/v1");
     assert!(
         call.files
             .contains(&File::home(".my-agent/config.json", "{\"model\":\"m-1\"}"))
     );
-    let well = crate::streams::End {
-        exit_code: Some(0),
-        was_told_to_go: false,
-    };
-    let said = "{\"type\":\"message\",\"data\":{\"text\":\"one\"}}\nnoise\n{\"type\":\"message\",\"data\":{\"text\":\"two\"}}\n";
-    let account = declared.account(said, well);
-    assert_eq!(account.final_text.as_deref(), Some("two"));
-    assert_eq!(account.outcome, crate::Outcome::Success);
-    let failed = declared.account("{\"type\":\"error\",\"why\":\"x\"}", well);
-    assert_eq!(failed.outcome, crate::Outcome::Crashed);
+    assert_eq!(
+        call.stdin,
+        "Use skillopt-target in .agents/skills.\nCount {model}."
+    );
 }
 
 #[test]
-fn a_wrong_declaration_says_what_is_wrong() {
-    for (from, to, words) in [
-        ("\"wire\": \"chat\"", "\"wire\": \"smoke\"", "smoke"),
-        ("\"home:.my", "\".my", "home:"),
-        ("\"name\"", "\"nome\"", "nome"),
-        (
-            "\"skills\"",
-            "\"prompt\": \"argument\", \"skills\"",
-            "{prompt}",
-        ),
-    ] {
-        let error = Declared::parse(&DECLARED.replace(from, to))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(words), "{error}");
-    }
+fn a_declared_one_is_told_its_task_as_it_says() {
+    let cli = declared(|text| {
+        text["prompt"] = "argument".into();
+        text["command"] = json!(["my-agent", "{prompt}"]);
+    });
+    let call = with_errand("Count.", |errand| super::declared::call(&cli, errand));
+    assert!(call.args[0].ends_with("Count."), "{:?}", call.args);
+    assert_eq!(call.stdin, "");
+    let cli = declared(|text| {
+        text["prompt"] = "file".into();
+        text["command"] = json!(["my-agent", "prompt.md"]);
+    });
+    let call = with_errand("Count.", |errand| super::declared::call(&cli, errand));
+    let file = call.files.iter().find(|file| file.path == "prompt.md");
+    assert!(file.unwrap().text.ends_with("Count."));
 }

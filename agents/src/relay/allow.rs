@@ -1,6 +1,7 @@
 //! What a sandbox may ask for, and how it is told that it may not.
 
-use http::{Method, StatusCode};
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use serde_json::{Value, json};
 
 use super::Wire;
@@ -18,6 +19,14 @@ pub enum Refusal {
     Requests(u64),
     /// The task has had all its tokens.
     Tokens(u64),
+    /// Too many requests of the task came to nothing.
+    Failures(u64),
+    /// It does not show the key of this task.
+    Key,
+    /// Not a message of HTTP that can be read.
+    Head(String),
+    /// As many connections as the task may have are open.
+    Connections(usize),
 }
 
 impl std::fmt::Display for Refusal {
@@ -28,6 +37,12 @@ impl std::fmt::Display for Refusal {
             Self::Body(why) => write!(f, "the request cannot be read: {why}"),
             Self::Requests(cap) => write!(f, "the task has had its {cap} requests"),
             Self::Tokens(cap) => write!(f, "the task has had its {cap} tokens"),
+            Self::Failures(most) => write!(f, "{most} requests of the task came to nothing"),
+            Self::Key => f.write_str("the key is not that of this task"),
+            Self::Head(why) => write!(f, "a connection was closed: {why}"),
+            Self::Connections(most) => {
+                write!(f, "a connection was closed: {most} are open already")
+            }
         }
     }
 }
@@ -43,16 +58,27 @@ impl Refusal {
             Self::Path(text) => Self::Path(cut(text)),
             Self::Model(text) => Self::Model(cut(text)),
             Self::Body(text) => Self::Body(cut(text)),
-            cap => cap,
+            Self::Head(text) => Self::Head(cut(text)),
+            other => other,
         }
+    }
+
+    /// Returns whether the task has had all that it may have.
+    pub(crate) const fn is_cap(&self) -> bool {
+        matches!(
+            self,
+            Self::Requests(_) | Self::Tokens(_) | Self::Failures(_)
+        )
     }
 
     /// Statuses that CLIs do not try again after.
     pub(super) const fn status(&self) -> StatusCode {
         match self {
             Self::Path(_) => StatusCode::NOT_FOUND,
-            Self::Model(_) | Self::Body(_) => StatusCode::BAD_REQUEST,
-            Self::Requests(_) | Self::Tokens(_) => StatusCode::FORBIDDEN,
+            Self::Model(_) | Self::Body(_) | Self::Head(_) => StatusCode::BAD_REQUEST,
+            Self::Key => StatusCode::UNAUTHORIZED,
+            Self::Requests(_) | Self::Tokens(_) | Self::Failures(_) => StatusCode::FORBIDDEN,
+            Self::Connections(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -66,6 +92,43 @@ pub(super) enum Asked {
     Presence,
     /// Which models there are; answered here.
     Models,
+}
+
+/// Headers in which a CLI shows its key.
+const KEYS: &[&str] = &["authorization", "x-api-key", "x-goog-api-key", "api-key"];
+
+/// Refuses whoever does not show the key of the task: where a sandbox shares the network of its host,
+/// others may find the way here.
+///
+/// # Errors
+/// [`Refusal::Key`].
+pub(super) fn shows(key: &str, headers: &HeaderMap) -> Result<(), Refusal> {
+    let shown = KEYS.iter().filter_map(|name| headers.get(*name));
+    let mut words = shown.filter_map(|value| value.to_str().ok());
+    let is_it = |word: &str| word.strip_prefix("Bearer ").unwrap_or(word).trim() == key;
+    if words.any(is_it) {
+        Ok(())
+    } else {
+        Err(Refusal::Key)
+    }
+}
+
+/// Refuses what is meant for somebody else: a whole address instead of a path, another host.
+///
+/// # Errors
+/// [`Refusal::Path`].
+pub(super) fn is_for_us(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    if uri.authority().is_some() || method == Method::CONNECT {
+        return Err(Refusal::Path(format!("{method} {uri}")));
+    }
+    let host = headers.get(HOST).map(HeaderValue::as_bytes);
+    let host = String::from_utf8_lossy(host.unwrap_or(b"localhost"));
+    let name = host.rsplit_once(':').map_or(&*host, |(name, _)| name);
+    if matches!(name, "127.0.0.1" | "localhost" | "[::1]") {
+        Ok(())
+    } else {
+        Err(Refusal::Path(format!("{method} {host}{uri}")))
+    }
 }
 
 /// Looks at method and path, whatever their prefix.
@@ -124,25 +187,27 @@ pub(super) fn check(wire: Wire, request: &Value) -> Result<(), Refusal> {
     {
         return refuse("a `stream_options` that is no object");
     }
-    for key in [
-        "background",
-        "mcp_servers",
-        "container",
-        "web_search_options",
-    ] {
+    for key in STORED.iter().chain(WORK) {
         let is_wanted = request
-            .get(key)
+            .get(*key)
             .is_some_and(|v| !v.is_null() && v != &Value::Bool(false));
         if is_wanted {
             return refuse(&format!("`{key}`"));
         }
     }
-    if request
-        .get("n")
-        .and_then(Value::as_u64)
-        .is_some_and(|n| n > 1)
-    {
+    let config = request.get("generationConfig");
+    let counts = [
+        request.get("n"),
+        request.get("best_of"),
+        config.and_then(|config| config.get("candidateCount")),
+    ];
+    if counts.into_iter().flatten().any(|n| !n.is_null() && n != 1) {
         return refuse("more than one answer");
+    }
+    // Dearer than the price that a cap is kept by.
+    let is = |key: &str, word: &str| request.get(key).is_some_and(|v| v == word);
+    if is("service_tier", "priority") || is("speed", "fast") {
+        return refuse("to pay for speed");
     }
     let tools = request.get("tools").and_then(Value::as_array);
     for tool in tools.into_iter().flatten() {
@@ -156,10 +221,28 @@ pub(super) fn check(wire: Wire, request: &Value) -> Result<(), Refusal> {
         tool_is_ours(wire, tool)?;
     }
     if fetches(request) {
-        return refuse("an image or file that the provider has to fetch");
+        return refuse("an image or file that the provider has to fetch or holds already");
     }
     Ok(())
 }
+
+/// What a provider holds: of other tasks of the same credential, too, and nobody could count it.
+const STORED: &[&str] = &[
+    "previous_response_id",
+    "conversation",
+    "prompt",
+    "cachedContent",
+    "cached_content",
+    // Gemini reads both spellings; the CLIs write the other.
+    "generation_config",
+];
+/// Work of a provider beside its answer.
+const WORK: &[&str] = &[
+    "background",
+    "mcp_servers",
+    "container",
+    "web_search_options",
+];
 
 /// A tool must be one that the CLI runs, not the provider.
 fn tool_is_ours(wire: Wire, tool: &Value) -> Result<(), Refusal> {
@@ -200,11 +283,34 @@ fn fetches(value: &Value) -> bool {
             let names_one = ["image_url", "file_url"]
                 .iter()
                 .any(|key| map.get(*key).is_some_and(is_far));
-            let is_source = map.get("type").and_then(Value::as_str) == Some("url");
-            names_one || is_source || map.contains_key("fileData") || map.values().any(fetches)
+            let kind = map.get("type").and_then(Value::as_str);
+            let is_source = map.get("source").is_some_and(|source| {
+                let kind = source.get("type").and_then(Value::as_str);
+                matches!(kind, Some("url" | "file"))
+            });
+            // A file by its name at the provider; with its bytes it may be sent.
+            let is_held = ["file_id", "fileData", "file_data"]
+                .iter()
+                .any(|key| map.get(*key).is_some_and(|v| !v.is_null() && !is_data(v)));
+            if names_one || is_source || is_held || kind == Some("item_reference") {
+                return true;
+            }
+            // What tools are given and give back is the agent's own matter: nobody fetches there.
+            let is_own = |key: &str| match key {
+                "input" => kind == Some("tool_use"),
+                "args" | "response" => map.contains_key("name"),
+                _ => false,
+            };
+            let others = map.iter().filter(|(key, _)| !is_own(key));
+            others.map(|(_, value)| value).any(fetches)
         }
         _ => false,
     }
+}
+
+/// Returns whether a value is the bytes of a file, and not where it lies.
+fn is_data(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.starts_with("data:"))
 }
 
 /// Words an error as the CLI's interface does.
@@ -326,6 +432,56 @@ mod tests {
                 false,
             ),
             (Wire::Chat, json!({"n": 5}), false),
+            (Wire::Chat, json!({"n": 2.0}), false),
+            (Wire::Chat, json!({"n": 1}), true),
+            (
+                Wire::Responses,
+                json!({"previous_response_id": "resp_1"}),
+                false,
+            ),
+            (Wire::Responses, json!({"previous_response_id": null}), true),
+            (
+                Wire::Responses,
+                json!({"input": [{"type": "item_reference", "id": "msg_1"}]}),
+                false,
+            ),
+            (
+                Wire::Responses,
+                json!({"input": [{"type": "input_file", "file_id": "file_1"}]}),
+                false,
+            ),
+            (
+                Wire::Messages,
+                json!({"messages": [{"content": [{"type": "tool_use", "name": "f", "input": {"source": {"type": "url"}, "file_id": "x"}}]}]}),
+                true,
+            ),
+            (
+                Wire::Messages,
+                json!({"messages": [{"content": [{"type": "image", "source": {"type": "url", "url": "https://x"}}]}]}),
+                false,
+            ),
+            (Wire::Responses, json!({"service_tier": "priority"}), false),
+            (Wire::Messages, json!({"speed": "fast"}), false),
+            (
+                Wire::Messages,
+                json!({"messages": [{"content": [{"type": "document", "source": {"type": "file", "file_id": "f"}}]}]}),
+                false,
+            ),
+            (
+                Wire::Gemini,
+                json!({"contents": [{"parts": [{"file_data": {"file_uri": "https://x"}}]}]}),
+                false,
+            ),
+            (
+                Wire::Gemini,
+                json!({"cachedContent": "cachedContents/1"}),
+                false,
+            ),
+            (
+                Wire::Gemini,
+                json!({"generationConfig": {"candidateCount": 3}}),
+                false,
+            ),
             (
                 Wire::Chat,
                 json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://evil.example/?secret"}}]}]}),

@@ -1,9 +1,11 @@
 //! What was asked and answered through a relay.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+use skillopt_core::job::Usage;
 
 use super::allow::Refusal;
 
@@ -15,10 +17,18 @@ pub struct Tokens {
     pub input: u64,
     /// Of those, read from the provider's cache.
     pub cached: u64,
+    /// Of those, written into it, where the provider bills for that.
+    #[serde(skip_serializing_if = "is_none")]
+    pub cache_write: u64,
     /// Received.
     pub output: u64,
     /// Of those, hidden reasoning.
     pub reasoning: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_none(n: &u64) -> bool {
+    *n == 0
 }
 
 impl Tokens {
@@ -27,12 +37,27 @@ impl Tokens {
     pub const fn total(self) -> u64 {
         self.input + self.output
     }
+
+    /// Returns them as those of one call.
+    #[must_use]
+    pub const fn usage(self) -> Usage {
+        Usage {
+            calls: 1,
+            prompt_tokens: self.input,
+            completion_tokens: self.output,
+            cached_tokens: self.cached,
+            reasoning_tokens: self.reasoning,
+            cache_write_tokens: self.cache_write,
+            truncated_calls: 0,
+        }
+    }
 }
 
 impl std::ops::AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
         self.input += other.input;
         self.cached += other.cached;
+        self.cache_write += other.cache_write;
         self.output += other.output;
         self.reasoning += other.reasoning;
     }
@@ -114,6 +139,10 @@ pub struct Record {
     pub tokens: Tokens,
     /// Requests that were let out, those that the provider failed not counted.
     pub requests: u64,
+    /// Requests that the provider failed or refused.
+    pub failures: u64,
+    /// How long requests waited for their turn, and for tries that failed: no time of the agent's.
+    pub held_up: Duration,
     /// What was not let out: the first of them, shortened.
     pub refused: Vec<Refusal>,
     /// How many were not let out.
@@ -122,44 +151,4 @@ pub struct Record {
     pub is_marker_seen: bool,
     /// The last trouble that was not got over.
     pub trouble: Option<Trouble>,
-}
-
-/// Most refusals that are kept.
-const REFUSED_MAX: usize = 20;
-
-/// A record that is being written.
-#[derive(Clone, Default)]
-pub(super) struct Writing(Arc<Mutex<Record>>);
-
-impl Writing {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
-        // No section under this lock can panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that something was not let out.
-    pub(super) fn refuse(&self, refusal: Refusal) {
-        let mut record = self.lock();
-        record.refusals += 1;
-        let is_cap = matches!(refusal, Refusal::Requests(_) | Refusal::Tokens(_));
-        if record.refused.len() < REFUSED_MAX || (is_cap && !record.refused.contains(&refusal)) {
-            record.refused.push(refusal.shortened());
-        }
-    }
-
-    pub(super) fn add(&self, exchange: Exchange, marker: &str) {
-        let is_marker_seen = !marker.is_empty() && exchange.sent(marker);
-        let mut record = self.lock();
-        record.is_marker_seen |= is_marker_seen;
-        // Each request holds the whole conversation before it: the last two are enough.
-        if let Some(at) = record.exchanges.len().checked_sub(2) {
-            record.exchanges[at].request = Arc::default();
-        }
-        record.tokens += exchange.tokens;
-        // An answer after a trouble means that it was got over.
-        if exchange.status == 200 && exchange.said.finish.is_some() {
-            record.trouble = None;
-        }
-        record.exchanges.push(exchange);
-    }
 }

@@ -129,6 +129,7 @@ impl Tap {
             cached: count(&usage["input_tokens_details"], "cached_tokens"),
             output: count(usage, "output_tokens"),
             reasoning: count(&usage["output_tokens_details"], "reasoning_tokens"),
+            ..Tokens::default()
         };
     }
 
@@ -169,6 +170,7 @@ impl Tap {
                 cached: count(&usage["prompt_tokens_details"], "cached_tokens"),
                 output: count(usage, "completion_tokens"),
                 reasoning: count(&usage["completion_tokens_details"], "reasoning_tokens"),
+                ..Tokens::default()
             };
         }
     }
@@ -225,6 +227,7 @@ impl Tap {
         if usage.get("input_tokens").is_some() {
             self.tokens.input = count(usage, "input_tokens") + cached + written;
             self.tokens.cached = cached;
+            self.tokens.cache_write = written;
         }
         if usage.get("output_tokens").is_some() {
             self.tokens.output = count(usage, "output_tokens");
@@ -288,6 +291,7 @@ impl Tap {
                 cached: count(usage, "cachedContentTokenCount"),
                 output: count(usage, "candidatesTokenCount") + thoughts,
                 reasoning: thoughts,
+                ..Tokens::default()
             };
         }
         if value["error"].is_object() {

@@ -2,7 +2,7 @@
 
 use skillopt_core::kind::{Kind, int};
 
-use crate::declare::{BackendKey, Declaration, Label, SDK, Work, key};
+use crate::declare::{BackendKey, Declaration, Label, SDK, Work, checked, key};
 
 /// What the program knows of `claude_code_exec`.
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -20,11 +20,16 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     timeout_seconds: Some(600.0),
     keys: KEYS,
     describe: |options, profile| {
-        let own = [
-            "claude_code_exec_effort",
-            "claude_code_exec_max_thinking_tokens",
-        ];
-        super::describe(options, profile, "claude_chat", "2.1.197", &own);
+        let traits = super::Traits {
+            provider: "claude_chat",
+            version: "2.1.197",
+            effort: Some("claude_code_exec_effort"),
+            own: &[
+                ("claude_code_exec_profile", ""),
+                ("claude_code_exec_max_thinking_tokens", "16384"),
+            ],
+        };
+        super::describe(options, profile, &traits);
     },
     connect: None,
 };
@@ -40,24 +45,30 @@ const KEYS: &[BackendKey] = &[
         "claude_code_exec_profile",
         Kind::Text,
         "none",
-        "Profile of the program's own configuration.",
+        "Name of a profile, which the agent is told.",
     ),
-    key(
-        "claude_code_exec_use_sdk",
-        SDK,
-        "auto",
-        "Use the SDK instead of the program.",
+    checked(
+        key(
+            "claude_code_exec_use_sdk",
+            SDK,
+            "auto",
+            "Without effect: the program itself is always run.",
+        ),
+        |options| {
+            let key = "claude_code_exec_use_sdk";
+            super::no_sdk(options.text(key), key)
+        },
     ),
     key(
         "claude_code_exec_effort",
         Kind::Text,
-        "medium",
-        "How hard the model thinks.",
+        "`reasoning_effort`, else medium",
+        "How hard the model thinks: low, medium, high, max, or none, which leaves it to the program.",
     ),
     key(
         "claude_code_exec_max_thinking_tokens",
         int(0),
         "16384",
-        "Most tokens of thinking.",
+        "Most tokens of thinking; 0 leaves it to the program.",
     ),
 ];

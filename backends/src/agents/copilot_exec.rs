@@ -2,7 +2,7 @@
 
 use skillopt_core::kind::Kind;
 
-use crate::declare::{BackendKey, Declaration, Label, SWITCH, Work, key};
+use crate::declare::{BackendKey, Declaration, Label, SWITCH, Work, checked, key};
 
 /// What the program knows of `copilot_exec`.
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -23,7 +23,13 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     timeout_seconds: Some(600.0),
     keys: KEYS,
     describe: |options, profile| {
-        super::describe(options, profile, "openai_compatible", "1.0.102", &[]);
+        let traits = super::Traits {
+            provider: "openai_compatible",
+            version: "1.0.102",
+            effort: None,
+            own: &[("copilot_exec_allow_all_tools", "true")],
+        };
+        super::describe(options, profile, &traits);
     },
     connect: None,
 };
@@ -35,16 +41,26 @@ const KEYS: &[BackendKey] = &[
         "copilot",
         "The Copilot program.",
     ),
-    key(
-        "copilot_exec_home",
-        Kind::Path,
-        "none",
-        "Home folder of the program.",
+    checked(
+        key(
+            "copilot_exec_home",
+            Kind::Path,
+            "none",
+            "Home folder of the program as a chat model; an agent has one of its own for each task.",
+        ),
+        |options| {
+            let is_set = options.text("copilot_exec_home").is_some();
+            Ok(is_set.then(|| {
+                "`copilot_exec_home` has no effect for an agent: each task has a home of its own, and \
+                 the login is the provider's"
+                    .to_owned()
+            }))
+        },
     ),
     key(
         "copilot_exec_allow_all_tools",
         SWITCH,
-        "false",
-        "Whether the agent may use every tool.",
+        "true",
+        "Whether the agent may use every tool; the sandbox bounds what they can do.",
     ),
 ];

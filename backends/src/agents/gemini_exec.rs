@@ -19,7 +19,13 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     timeout_seconds: Some(600.0),
     keys: KEYS,
     describe: |options, profile| {
-        super::describe(options, profile, "gemini_chat", "0.61.0", &[]);
+        let traits = super::Traits {
+            provider: "gemini_chat",
+            version: "0.61.0",
+            effort: None,
+            own: &[],
+        };
+        super::describe(options, profile, &traits);
     },
     connect: None,
 };

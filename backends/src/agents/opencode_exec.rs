@@ -19,7 +19,13 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     timeout_seconds: Some(600.0),
     keys: KEYS,
     describe: |options, profile| {
-        super::describe(options, profile, "openai_compatible", "1.18.33", &[]);
+        let traits = super::Traits {
+            provider: "openai_compatible",
+            version: "1.18.33",
+            effort: None,
+            own: &[],
+        };
+        super::describe(options, profile, &traits);
     },
     connect: None,
 };

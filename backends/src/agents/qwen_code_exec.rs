@@ -19,7 +19,13 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     timeout_seconds: Some(600.0),
     keys: KEYS,
     describe: |options, profile| {
-        super::describe(options, profile, "qwen_chat", "0.15.10", &[]);
+        let traits = super::Traits {
+            provider: "qwen_chat",
+            version: "0.15.10",
+            effort: None,
+            own: &[],
+        };
+        super::describe(options, profile, &traits);
     },
     connect: None,
 };

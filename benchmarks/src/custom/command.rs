@@ -5,7 +5,7 @@
 //! credential reaches it. Whatever goes wrong is a failure of the judge, never a score.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
+use super::attached::Files;
 use super::judge::Verdict;
 use super::program;
 
@@ -68,16 +69,21 @@ impl Drop for Group {
     }
 }
 
-/// Asks the program for a verdict.
+/// Asks the program for a verdict. `folders` are files that it finds beside its own, by the name of
+/// their folder.
 pub(super) async fn ask(
     command: &[String],
     files: &BTreeMap<String, String>,
+    folders: &[(&str, &Files)],
     limit: Duration,
     question: &Value,
 ) -> Result<Verdict, Failure> {
     let folder = tempfile::tempdir()
         .map_err(|e| Failure::passing(format!("cannot make a folder for it: {e}")))?;
     unpack(files, folder.path())?;
+    for (name, files) in folders {
+        lay_out(files, &folder.path().join(name))?;
+    }
     let [program, arguments @ ..] = command else {
         return Err(Failure::lasting("`command` is empty"));
     };
@@ -221,24 +227,38 @@ fn parse(output: &[u8]) -> Result<Verdict, Failure> {
 fn unpack(files: &BTreeMap<String, String>, folder: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt;
     for (name, text) in files {
-        let is_inside = Path::new(name)
-            .components()
-            .all(|c| matches!(c, Component::Normal(_)));
-        if !is_inside {
-            return Err(Failure::lasting(format!(
-                "`{name}` is outside the benchmark's folder"
-            )));
-        }
-        let path = folder.join(name);
-        let done = std::fs::create_dir_all(path.parent().unwrap_or(folder))
-            .and_then(|()| std::fs::write(&path, text));
-        let done = done.and_then(|()| {
-            let mode = if text.starts_with("#!") { 0o700 } else { 0o600 };
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))
-        });
+        let path = put(folder, name, text.as_bytes())?;
+        let mode = if text.starts_with("#!") { 0o700 } else { 0o600 };
+        let done = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
         done.map_err(|e| Failure::passing(format!("cannot write `{name}` for it: {e}")))?;
     }
     Ok(())
+}
+
+/// Writes files of an item, or what an agent made of them.
+fn lay_out(files: &Files, folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Failure::passing(format!("cannot make a folder for it: {e}")))?;
+    for (name, bytes) in files {
+        put(folder, name, bytes)?;
+    }
+    Ok(())
+}
+
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
+    let is_inside = Path::new(name)
+        .components()
+        .all(|c| matches!(c, Component::Normal(_)));
+    if !is_inside {
+        return Err(Failure::lasting(format!(
+            "`{name}` is outside the benchmark's folder"
+        )));
+    }
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap_or(folder))
+        .and_then(|()| std::fs::write(&path, bytes))
+        .map_err(|e| Failure::passing(format!("cannot write `{name}` for it: {e}")))?;
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -258,6 +278,7 @@ mod tests {
         runtime.block_on(ask(
             &command,
             &files,
+            &[],
             Duration::from_millis(limit_ms),
             &question,
         ))
@@ -298,7 +319,7 @@ mod tests {
             let command = [program.to_owned()];
             let ask = || {
                 let limit = Duration::from_secs(9);
-                runtime.block_on(ask(&command, &files, limit, &Value::Null))
+                runtime.block_on(ask(&command, &files, &[], limit, &Value::Null))
             };
             let mut done = ask();
             // Other tests start programs, too; see the error's kind.

@@ -26,6 +26,16 @@ pub struct Definition {
     /// More fields that must never reach the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
+    /// Files that an agent finds in its folder: each name there, and the file of this folder, with
+    /// fields of the item in double braces.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, String>,
+    /// Names of the files that an agent has to write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
+    /// Files that only the judge sees, written as `inputs` are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub expected: BTreeMap<String, String>,
     /// The item's field that holds its type, for the table of accuracy by type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
@@ -36,6 +46,15 @@ pub struct Definition {
 
 fn default_prompt() -> String {
     "prompt.md".to_owned()
+}
+
+impl Definition {
+    /// Returns whether only an agent can do its tasks: they are done in files.
+    #[must_use]
+    pub fn is_for_agents(&self) -> bool {
+        !(self.inputs.is_empty() && self.outputs.is_empty())
+            || matches!(self.scorer, Scorer::Files { .. })
+    }
 }
 
 /// Item files: JSON, JSONL or CSV.
@@ -105,6 +124,12 @@ pub enum Scorer {
         #[serde(default)]
         tolerance: f64,
     },
+    /// The files that an agent wrote are those of `expected`.
+    Files {
+        /// Whether blanks at the ends of lines, and empty lines at the end, do not matter.
+        #[serde(default)]
+        text: bool,
+    },
     /// A program reads the item and the answer and says the score.
     Command {
         /// Program and arguments, run in a copy of the benchmark's folder.
@@ -131,6 +156,7 @@ impl Scorer {
             Self::Regex {
                 pattern: Some(_), ..
             }
+            | Self::Files { .. }
             | Self::Command { .. } => None,
             Self::Exact { gold, .. }
             | Self::F1 { gold }

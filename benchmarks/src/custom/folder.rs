@@ -7,7 +7,7 @@ use serde_json::Value;
 use skillopt_config::yaml;
 
 use super::definition::{Definition, Items, Scorer, Settings};
-use super::{judge, keys, program, template};
+use super::{attached, judge, keys, program, template};
 use crate::contract::LoadArgs;
 use crate::error::LoadError;
 use crate::nearest;
@@ -104,6 +104,17 @@ fn definition(folder: &Path) -> Result<(PathBuf, Definition), LoadError> {
     if definition.name.trim().is_empty() {
         return Err(LoadError::content(&path, "`name` is empty"));
     }
+    attached::check(&definition).map_err(|problem| LoadError::content(&path, problem))?;
+    if matches!(definition.scorer, Scorer::Files { .. }) {
+        let is_wanted = |name: &String| definition.outputs.contains(name);
+        if definition.expected.is_empty() || !definition.expected.keys().all(is_wanted) {
+            return Err(LoadError::content(
+                &path,
+                "`scorer.kind: files` compares the files of `expected` with those of `outputs`; name \
+                 each in both",
+            ));
+        }
+    }
     Ok((path, definition))
 }
 
@@ -196,6 +207,13 @@ pub(super) fn items(
         )?,
     };
     loaded.splits.limit(args.limit);
+    for part in Part::ALL {
+        for item in loaded.splits.part_mut(part) {
+            attached::attach(folder, definition, &mut item.value).map_err(|problem| {
+                LoadError::content(folder, format!("item `{}`: {problem}", item.id))
+            })?;
+        }
+    }
     for item in Part::ALL.iter().flat_map(|part| loaded.splits.part(*part)) {
         check_item(settings, &item.value).map_err(|problem| {
             LoadError::content(folder, format!("item `{}`: {problem}", item.id))

@@ -21,7 +21,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    fn all_or_nothing(right: bool, reason: impl FnOnce() -> String) -> Self {
+    pub(super) fn all_or_nothing(right: bool, reason: impl FnOnce() -> String) -> Self {
         let points = f64::from(u8::from(right));
         let reason = if right { String::new() } else { reason() };
         Self {
@@ -94,6 +94,7 @@ pub(super) fn judge(scorer: &Scorer, gold: &Value, reply: &str) -> Result<Verdic
                 }
             }
         }
+        Scorer::Files { .. } => return Err("only an agent writes files".to_owned()),
         Scorer::Command { .. } => return Err("a command judge has no built-in form".to_owned()),
     })
 }

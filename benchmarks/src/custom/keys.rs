@@ -12,6 +12,9 @@ const TOP: &[&str] = &[
     "system",
     "scorer",
     "hidden",
+    "inputs",
+    "outputs",
+    "expected",
     "task_type",
     "failure_categories",
 ];
@@ -24,6 +27,7 @@ const JUDGES: &[(&str, &[&str])] = &[
     ("regex", &["gold", "pattern"]),
     ("json_field", &["field", "gold"]),
     ("numeric", &["gold", "tolerance"]),
+    ("files", &["text"]),
     ("command", &["command", "timeout_s"]),
 ];
 
@@ -113,7 +117,7 @@ mod tests {
             let mut scorer = json!({"kind": kind});
             for key in *keys {
                 scorer[*key] = match *key {
-                    "case_sensitive" => json!(true),
+                    "case_sensitive" | "text" => json!(true),
                     "tolerance" => json!(0.5),
                     "timeout_s" => json!(5),
                     "command" => json!(["sh"]),

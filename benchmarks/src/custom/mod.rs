@@ -3,14 +3,17 @@
 //! Everything a rollout needs travels as the job's settings, so a worker needs no folder, and any
 //! change of the prompt, the judge or its files is another job. See `docs/custom-benchmark.md`.
 
+mod attached;
 mod command;
 pub mod definition;
 mod folder;
 mod judge;
 mod keys;
 mod program;
+mod record;
 mod rollout;
 mod template;
+mod work;
 
 use std::collections::BTreeSet;
 
@@ -46,7 +49,7 @@ impl Benchmark for Custom {
         let task_types: BTreeSet<String> = Part::ALL
             .iter()
             .flat_map(|part| splits.part(*part))
-            .map(|item| rollout::task_type(&settings, &item.value))
+            .map(|item| record::task_type(&settings, &item.value))
             .collect();
         let mut categories = settings.definition.failure_categories.clone();
         if categories.is_empty() {

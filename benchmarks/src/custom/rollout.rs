@@ -9,13 +9,11 @@ use skillopt_core::job::{Ending, RolloutRecord};
 
 use super::definition::{Scorer, Settings};
 use super::judge::{self, Verdict};
-use super::{VERSION, command, template};
+use super::record::{no_verdict, row, text, verification};
+use super::{command, template, work};
 use crate::contract::{Target, Task};
 use crate::error::RolloutError;
 use crate::searchqa::score;
-
-/// How much of the task the row repeats, in characters.
-const DESCRIPTION_CHARS_MAX: usize = 500;
 
 pub(super) async fn rollout(
     task: Task<'_>,
@@ -28,6 +26,9 @@ pub(super) async fn rollout(
             item: id.clone(),
             detail: format!("its settings cannot be read: {e}"),
         })?;
+    if target.is_agent() || settings.definition.is_for_agents() {
+        return work::work(task, &settings, id, target).await;
+    }
     let system = system(&settings, &task.skill_text());
     let user = template::render(&settings.prompt, task.item, &task.skill_text());
     let mut messages = Vec::with_capacity(2);
@@ -70,6 +71,9 @@ pub(super) fn files(task: Task<'_>) -> Map<String, Value> {
     let Ok(settings) = Settings::deserialize(task.settings) else {
         return Map::new();
     };
+    if settings.definition.is_for_agents() {
+        return crate::contract::prompt_files(String::new(), work::prompt(&settings, task.item));
+    }
     let user = template::render(&settings.prompt, task.item, &task.skill_text());
     crate::contract::prompt_files(system(&settings, &task.skill_text()), user)
 }
@@ -96,94 +100,20 @@ async fn verdict(
     reply: &str,
 ) -> Result<Verdict, RolloutError> {
     let scorer = &settings.definition.scorer;
-    let benchmark = || settings.definition.name.clone();
     if let Scorer::Command { command, timeout_s } = scorer {
         let limit = Duration::from_secs((*timeout_s).max(1));
         let answer = score::extract_answer(reply);
         let question = json!({ "item": item, "answer": answer, "response": reply });
-        let asked = command::ask(command, &settings.files, limit, &question).await;
-        return asked.map_err(|failure| RolloutError::Judge {
-            benchmark: benchmark(),
-            item: id.to_owned(),
-            detail: failure.detail,
-            retry: failure.retry,
-        });
+        let asked = command::ask(command, &settings.files, &[], limit, &question).await;
+        return asked.map_err(|failure| no_verdict(settings, id, failure));
     }
     let gold = scorer
         .gold()
         .and_then(|field| item.get(field))
         .unwrap_or(&Value::Null);
     judge::judge(scorer, gold, reply).map_err(|detail| RolloutError::Data {
-        benchmark: benchmark(),
+        benchmark: settings.definition.name.clone(),
         item: id.to_owned(),
         detail,
     })
-}
-
-/// The last entry of the trajectory: what the analysts of training items may see.
-fn verification(settings: &Settings, item: &Value, verdict: &Verdict) -> Value {
-    let gold = settings
-        .definition
-        .scorer
-        .gold()
-        .and_then(|field| item.get(field));
-    let gold = gold.map_or_else(String::new, |gold| format!("\nGold answer: {}", text(gold)));
-    let reason = if verdict.reason.is_empty() {
-        "right"
-    } else {
-        &verdict.reason
-    };
-    let content = format!(
-        "Judge: {reason}{gold}\nhard: {:.4}\nsoft: {:.4}",
-        verdict.hard, verdict.soft
-    );
-    json!({ "role": "system", "content": content })
-}
-
-fn row(
-    settings: &Settings,
-    id: String,
-    item: &Value,
-    reply: &str,
-    verdict: Verdict,
-    ending: Ending,
-) -> Map<String, Value> {
-    let description = template::render(&settings.prompt, item, "");
-    let description: String = description.chars().take(DESCRIPTION_CHARS_MAX).collect();
-    let outcome = match ending {
-        Ending::Scored => "scored",
-        Ending::AgentFailed => "agent_failed",
-    };
-    let mut row = Map::new();
-    let mut put = |key: &str, value: Value| row.insert(key.to_owned(), value);
-    put("id", id.into());
-    put("hard", verdict.hard.into());
-    put("soft", verdict.soft.into());
-    put("predicted_answer", score::extract_answer(reply).into());
-    put("response", reply.into());
-    put("fail_reason", verdict.reason.into());
-    put("agent_ok", true.into());
-    put("n_turns", 1.into());
-    put("task_type", task_type(settings, item).into());
-    put("task_description", description.into());
-    put("scorer_version", VERSION.into());
-    put("outcome", outcome.into());
-    row
-}
-
-/// The item's type; a benchmark without types is one type.
-pub(super) fn task_type(settings: &Settings, item: &Value) -> String {
-    let field = settings
-        .definition
-        .task_type
-        .as_deref()
-        .and_then(|field| item.get(field));
-    field.map_or_else(|| settings.definition.name.clone(), text)
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use skillopt_backends::{CallError, ChatReply, Message};
+use skillopt_backends::{CallError, ChatReply, Message, Worked, Workspace};
 use skillopt_core::job::{Ending, Usage};
 
 use super::*;
@@ -204,4 +204,162 @@ fn a_broken_judge_is_an_error_and_a_working_one_scores() {
         matches!(done, Err(RolloutError::Judge { retry: false, .. })),
         "{done:?}"
     );
+}
+
+/// An agent that leaves these files, or fails, and keeps what it found.
+struct Agent {
+    files: BTreeMap<String, Vec<u8>>,
+    failed: Option<&'static str>,
+    found: Mutex<Option<(String, Workspace)>>,
+}
+
+#[async_trait]
+impl Target for Agent {
+    async fn ask(&self, _: Vec<Message>, _: u32) -> Result<ChatReply, CallError> {
+        panic!("an agent is not asked");
+    }
+
+    fn is_agent(&self) -> bool {
+        true
+    }
+
+    async fn work(
+        &self,
+        prompt: String,
+        workspace: Workspace,
+        _: u32,
+    ) -> Result<(ChatReply, Worked), CallError> {
+        *self.found.lock().unwrap() = Some((prompt, workspace));
+        let worked = Worked {
+            failed: self.failed.map(str::to_owned),
+            files: self.files.clone(),
+            ..Worked::default()
+        };
+        Ok((ChatReply::text("done", Usage::default()), worked))
+    }
+}
+
+/// A folder whose items are tables in, tables out.
+fn tables(scorer: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put(
+        "benchmark.yaml",
+        &format!(
+            "name: tables\nitems: items.jsonl\nsplit_ratio: \"1:1:1\"\n\
+             inputs: {{input.csv: \"in/{{{{id}}}}.csv\"}}\noutputs: [output.csv]\n\
+             expected: {{output.csv: \"gold/{{{{id}}}}.csv\"}}\nscorer: {scorer}\n"
+        ),
+    );
+    put("prompt.md", "{{task}} Write output.csv.");
+    put("system.md", "");
+    put(
+        "judge.sh",
+        "cmp -s outputs/output.csv expected/output.csv && [ -f inputs/input.csv ] \
+         && echo '{\"hard\": 1}' || echo '{\"hard\": 0, \"reason\": \"another table\"}'\n",
+    );
+    let mut items = String::new();
+    for id in ["a", "b", "c"] {
+        items.push_str(&format!("{{\"id\": \"{id}\", \"task\": \"Double it.\"}}\n"));
+        put(&format!("in/{id}.csv"), "1,2\n");
+        put(&format!("gold/{id}.csv"), "2,4\n");
+    }
+    put("items.jsonl", &items);
+    dir
+}
+
+#[test]
+fn an_agent_gets_files_and_is_judged_by_those_that_it_wrote() {
+    for scorer in [
+        "{kind: files}",
+        "{kind: files, text: true}",
+        "{kind: command, command: [sh, judge.sh]}",
+    ] {
+        let dir = tables(scorer);
+        let out = dir.path().join("out");
+        let suite = Custom.load(&args(dir.path(), &out)).unwrap();
+        let item = &suite.splits.train[0].value;
+        let is_text = scorer.contains("text");
+        for (written, failed, hard, ending, reason) in [
+            (Some("2,4\n"), None, 1.0, Ending::Scored, ""),
+            (
+                Some("2,4  \r\n\n"),
+                None,
+                f64::from(u8::from(is_text)),
+                Ending::Scored,
+                "",
+            ),
+            (Some("2,5\n"), None, 0.0, Ending::Scored, "another"),
+            (
+                None,
+                None,
+                0.0,
+                Ending::AgentFailed,
+                "wrote no `output.csv`",
+            ),
+            (
+                Some("2,4\n"),
+                Some("out of time"),
+                0.0,
+                Ending::AgentFailed,
+                "out of time",
+            ),
+        ] {
+            let files = written.map(|text| ("output.csv".to_owned(), text.as_bytes().to_vec()));
+            let agent = Agent {
+                files: files.into_iter().collect(),
+                failed,
+                found: Mutex::default(),
+            };
+            let none = BTreeMap::new();
+            let task = Task {
+                item,
+                skill: "Use awk.",
+                skill_files: &none,
+                settings: &suite.settings,
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let record = runtime.block_on(Custom.rollout(task, &agent)).unwrap();
+            let what = format!("{scorer} {written:?}: {:?}", record.row);
+            assert_eq!(record.ending, ending, "{what}");
+            assert_eq!(record.row["hard"], json!(hard), "{what}");
+            let told = record.row["fail_reason"].as_str().unwrap();
+            assert!(told.contains(reason), "{what}");
+            let (prompt, workspace) = agent.found.into_inner().unwrap().unwrap();
+            assert_eq!(prompt, "Double it. Write output.csv.");
+            assert_eq!(workspace.files["input.csv"], b"1,2\n");
+            assert_eq!(workspace.collect, ["output.csv"]);
+            assert!(workspace.skill.contains("Use awk."));
+            // What is expected is the judge's alone.
+            assert!(!format!("{workspace:?}{prompt}").contains("2,4"));
+        }
+    }
+}
+
+#[test]
+fn files_of_items_are_checked_before_anything_is_asked() {
+    let dir = tables("{kind: files}");
+    std::fs::remove_file(dir.path().join("gold/b.csv")).unwrap();
+    let load = || {
+        let loaded = Custom.load(&args(dir.path(), &dir.path().join("out")));
+        loaded.unwrap_err().to_string()
+    };
+    let text = load();
+    assert!(
+        text.contains("item `b`") && text.contains("gold/b.csv"),
+        "{text}"
+    );
+    let yaml = dir.path().join("benchmark.yaml");
+    let definition = std::fs::read_to_string(&yaml).unwrap();
+    std::fs::write(&yaml, definition.replace("[output.csv]", "[other.csv]")).unwrap();
+    assert!(load().contains("name each in both"), "{}", load());
+    std::fs::write(&yaml, definition.replace("input.csv:", "../input.csv:")).unwrap();
+    assert!(load().contains("`../input.csv`"), "{}", load());
 }

@@ -1,13 +1,11 @@
 //! One item: ask, score, write the row and the trajectory (benchmarks spec 2.2 and 2.4).
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
-use skillopt_backends::{Message, Role, Workspace};
+use skillopt_backends::{Message, Role};
 use skillopt_core::job::{Ending, RolloutRecord, Usage};
 
 use super::{NAME, VERSION, prompt, score};
-use crate::agent;
+use crate::agent::{self, Desk};
 use crate::contract::{Target, Task};
 use crate::error::RolloutError;
 
@@ -94,12 +92,8 @@ async fn work(
         } else {
             prompt::review(&user, &reply)
         };
-        let workspace = Workspace {
-            skill: agent::skill_document(task.skill, prompt::SKILL_ABOUT),
-            skill_files: task.skill_files.clone(),
-            files: BTreeMap::from([(agent::TASK_FILE.to_owned(), text.into_bytes())]),
-            collect: Vec::new(),
-        };
+        let desk = Desk::new(task.skill, prompt::SKILL_ABOUT, task.skill_files);
+        let workspace = desk.task(&text).into_workspace();
         let (answer, worked) = target.work(prompt::exec(), workspace, max_tokens).await?;
         usage += answer.usage;
         reply = answer.text;

@@ -53,7 +53,7 @@ impl Splits {
         }
     }
 
-    fn part_mut(&mut self, part: Part) -> &mut Vec<Item> {
+    pub(crate) fn part_mut(&mut self, part: Part) -> &mut Vec<Item> {
         match part {
             Part::Train => &mut self.train,
             Part::Val => &mut self.val,

@@ -1,12 +1,14 @@
 //! `skillopt doctor`: what would keep a run from working.
 
 mod advice;
+mod agents;
 mod probe;
 mod sandbox;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use skillopt_backends::CallError;
 use skillopt_config::{AnswerMode, Role, RunConfig};
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_queue::sqlite::SqlitePeek;
@@ -77,7 +79,7 @@ impl Check {
 }
 
 pub(crate) fn run(args: &DoctorArgs, out: &Out) -> Result<Exit, Failure> {
-    let mut checks = vec![open_files(), sandbox::check()];
+    let mut checks = vec![open_files(), sandbox::check(), agents::check()];
     if args.config.path().is_some() {
         checks.extend(with_config(args, out)?);
     } else {
@@ -234,8 +236,13 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
             };
             match answer {
                 Err(e) => {
+                    let exit = match e {
+                        // What is missing is on this side; there was nobody to ask.
+                        CallError::Misconfigured { status: 0, .. } => Exit::Usage,
+                        _ => Exit::Paused,
+                    };
                     checks.push(
-                        Check::new(name, State::Broken(Exit::Paused), e.to_string())
+                        Check::new(name, State::Broken(exit), e.to_string())
                             .hint(advice::advice(&e, profile)),
                     );
                     checks.push(Check::new(schema, State::Left, "not asked"));

@@ -12,6 +12,7 @@ use skillopt_coordinator::timings::Timings;
 use skillopt_coordinator::train::PlanError;
 use skillopt_runtime::Shutdown;
 
+use super::recorded;
 use crate::args::{EvalArgs, EvaluatedArgs, Split};
 use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
         &command,
         out,
     );
-    tape.close(exit, out)
+    recorded::close(&tape, exit, out)
 }
 
 /// Loads what an evaluation needs.

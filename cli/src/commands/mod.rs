@@ -12,6 +12,7 @@ pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod materialize;
 pub(crate) mod pause;
+mod recorded;
 pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod retry;

@@ -105,6 +105,13 @@ fn submit_sweep(args: &SweepArgs, out: &Out) -> Result<Exit, Failure> {
     if !file.exists() {
         return Err(no_sweep(file));
     }
+    if file.is_dir() {
+        let shown = file.display();
+        return Err(
+            Failure::usage(format!("`{shown}` is a folder, not a sweep file"))
+                .hint("name the file in it, as in `skillopt submit configs/sweeps/mini.yaml`"),
+        );
+    }
     sweep::run(args, file, out).map_err(|failure| {
         if failure.exit == Exit::Usage && !is_sweep(file) {
             failure.hint(format!(

@@ -7,6 +7,7 @@ use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, headline, points, share};
 use skillopt_runtime::{Shutdown, limits};
 
+use super::recorded;
 use crate::args::TrainArgs;
 use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
             Exit::Done
         }
     });
-    tape.close(exit, out)
+    recorded::close(&tape, exit, out)
 }
 
 /// Refuses what cannot be run, before anything is read or spent.

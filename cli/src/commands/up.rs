@@ -8,7 +8,8 @@ mod child;
 mod redis;
 
 use std::fs::{File, TryLockError};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ pub(crate) fn run(args: &UpArgs, out: &Out) -> Result<Exit, Failure> {
             _ => out.note("stopping at once"),
         }
     };
+    is_free(args.listen)?;
     let place = Place::new(args)?;
     let work = async {
         let mut up = Up::default();
@@ -60,6 +62,19 @@ pub(crate) fn run(args: &UpArgs, out: &Out) -> Result<Exit, Failure> {
     let ended = process::block_on(&shutdown, told, work)?;
     place.leave(out, ended.is_err());
     ended.map(|()| Exit::Done)
+}
+
+/// Tells at once that the coordinator could not listen, most often because another cluster is up.
+fn is_free(listen: SocketAddr) -> Result<(), Failure> {
+    let bound = TcpListener::bind(listen).map(drop);
+    bound.map_err(|e| match e.kind() {
+        ErrorKind::AddrInUse => Failure::usage(format!(
+            "`{listen}` is in use already; is another `skillopt up` or coordinator running?"
+        ))
+        .hint("end that one, or choose another address: `--listen 127.0.0.1:0` takes a free port"),
+        _ => Failure::usage(format!("cannot listen on `{listen}`: {e}"))
+            .hint("choose another address with --listen"),
+    })
 }
 
 /// Where files are.

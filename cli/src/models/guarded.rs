@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Worked, Workspace};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Gate, Worked, Workspace};
 use skillopt_core::secret::Secret;
 use skillopt_runtime::redact::redact;
 
@@ -90,13 +90,14 @@ impl ChatModel for Guarded {
         &self,
         request: &ChatRequest,
         workspace: &Workspace,
+        gate: &Arc<dyn Gate>,
     ) -> Result<(ChatReply, Worked), CallError> {
         let mut linked = Arc::clone(&self.linked());
-        let mut done = linked.client.work(request, workspace).await;
+        let mut done = linked.client.work(request, workspace, gate).await;
         if done.as_ref().is_err_and(CallError::is_unauthorized)
             && let Some(new) = self.renewed(&linked)
         {
-            done = new.client.work(request, workspace).await;
+            done = new.client.work(request, workspace, gate).await;
             linked = new;
         }
         // The sandbox never has the credential; what its relay recorded is cleaned there.

@@ -14,13 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Worked, Workspace};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Gate, Worked, Workspace};
 use skillopt_core::hash::Hash;
 use skillopt_core::job::Usage;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Out;
 
 use reading::{Recording, Replayed};
 
@@ -89,29 +87,8 @@ impl Tape {
         })
     }
 
-    /// Ends a command whose answers were recorded: without all of them it did not do what it was told,
-    /// though the run itself may be done.
-    ///
-    /// # Errors
-    /// Those of `ended`, or the recording is not whole.
-    pub(crate) fn close(&self, ended: Result<Exit, Failure>, out: &Out) -> Result<Exit, Failure> {
-        let Some(words) = self.missing() else {
-            return ended;
-        };
-        match ended {
-            Ok(_) => Err(Failure::new(Exit::Unexpected, words).hint(
-                "the run is done and its folder is whole; to record it, make room and run it again \
-                 with another `--out` and store",
-            )),
-            Err(failure) => {
-                out.note(words);
-                Err(failure)
-            }
-        }
-    }
-
     /// Returns what is missing in the file, in words, if something is.
-    fn missing(&self) -> Option<String> {
+    pub(crate) fn missing(&self) -> Option<String> {
         let Self::Record(recorder) = self else {
             return None;
         };
@@ -338,7 +315,8 @@ impl ChatModel for Recorded {
         &self,
         request: &ChatRequest,
         workspace: &Workspace,
+        gate: &Arc<dyn Gate>,
     ) -> Result<(ChatReply, Worked), CallError> {
-        self.client.work(request, workspace).await
+        self.client.work(request, workspace, gate).await
     }
 }

@@ -11,6 +11,8 @@ use super::link::Remote;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
+/// Files that get their names together.
+const TOGETHER: usize = 2_000;
 /// Longest path below a folder, in bytes.
 const PATH_MAX: usize = 4_096;
 
@@ -108,7 +110,34 @@ struct Sink<'a> {
     wanted: Wanted<'a>,
     /// The file under way.
     open: Option<Part>,
+    /// Files that are whole, but do not have their names yet: where they lie, and where they belong.
+    whole: Vec<(PathBuf, PathBuf)>,
     fetched: Fetched,
+}
+
+impl Drop for Sink<'_> {
+    fn drop(&mut self) {
+        // What came is kept, also when the rest does not come.
+        drop(self.name());
+    }
+}
+
+/// Waits until files are on the disk.
+#[cfg(target_os = "linux")]
+fn sync(files: &[&Path]) -> std::io::Result<()> {
+    // All that was written at once: thousands of small files one by one take longer than a run.
+    match files.last() {
+        Some(last) => Ok(nix::unistd::syncfs(File::open(last)?)?),
+        None => Ok(()),
+    }
+}
+
+/// Waits until files are on the disk.
+#[cfg(not(target_os = "linux"))]
+fn sync(files: &[&Path]) -> std::io::Result<()> {
+    files
+        .iter()
+        .try_for_each(|file| File::open(file)?.sync_all())
 }
 
 /// A file that is not whole yet; gone if it never is.
@@ -131,6 +160,7 @@ impl<'a> Sink<'a> {
             root,
             wanted,
             open: None,
+            whole: Vec::new(),
             fetched: Fetched::default(),
         }
     }
@@ -155,12 +185,24 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         if let Some((file, aside, path)) = self.open.take().and_then(|mut open| open.file.take()) {
-            // Else a power cut may leave an empty file under the name of a whole one.
-            file.sync_all()
-                .map_err(|e| FileError::new("write", aside.clone(), e))?;
             drop(file);
-            std::fs::rename(&aside, &path).map_err(|e| FileError::new("write", path, e))?;
+            self.whole.push((aside, path));
             self.fetched.files += 1;
+            if self.whole.len() >= TOGETHER {
+                self.name()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the files that are whole their names.
+    fn name(&mut self) -> Result<(), Failure> {
+        let whole = std::mem::take(&mut self.whole);
+        // Else a power cut may leave an empty file under the name of a whole one.
+        let written: Vec<&Path> = whole.iter().map(|(aside, _)| aside.as_path()).collect();
+        sync(&written).map_err(|e| FileError::new("write", self.root, e))?;
+        for (aside, path) in whole {
+            std::fs::rename(&aside, &path).map_err(|e| FileError::new("write", path, e))?;
         }
         Ok(())
     }
@@ -183,11 +225,12 @@ impl<'a> Sink<'a> {
         })
     }
 
-    fn end(self) -> Result<Fetched, Failure> {
-        match self.open {
-            None => Ok(self.fetched),
-            Some(_) => Err(nonsense("ended in the middle of a file")),
+    fn end(mut self) -> Result<Fetched, Failure> {
+        if self.open.is_some() {
+            return Err(nonsense("ended in the middle of a file"));
         }
+        self.name()?;
+        Ok(self.fetched)
     }
 }
 

@@ -8,6 +8,9 @@ use super::address::root;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
+/// What the TLS library says when it hears an answer in plain text.
+const NO_TLS: &str = "InvalidContentType";
+
 /// Returns whether the connection failed, and not what was asked: another try may succeed.
 pub(super) fn is_link(status: &Status) -> bool {
     // A status that a server sent has no source; one that the client made of a broken connection
@@ -25,14 +28,20 @@ pub(super) fn cause(status: &Status) -> String {
 
 /// No coordinator answers.
 pub(super) fn unreachable(places: &str, cause: &str) -> Failure {
-    Failure::new(
-        Exit::Unreachable,
-        format!("the coordinator at {places} does not answer: {cause}"),
-    )
-    .hint(
-        "check the address (--coordinator or SKILLOPT_COORDINATOR) and whether it runs; \
-         `skillopt up` starts a cluster on this machine",
-    )
+    let (said, hint) = if cause.contains(NO_TLS) {
+        (
+            format!("the coordinator at {places} does not speak TLS"),
+            "write `http://` instead of `https://` in --coordinator or SKILLOPT_COORDINATOR, or have \
+             it serve TLS with --tls-cert",
+        )
+    } else {
+        (
+            format!("the coordinator at {places} does not answer: {cause}"),
+            "check the address (--coordinator or SKILLOPT_COORDINATOR) and whether it runs; \
+             `skillopt up` starts a cluster on this machine",
+        )
+    };
+    Failure::new(Exit::Unreachable, said).hint(hint)
 }
 
 /// Turns a refusal into a failure.

@@ -28,10 +28,23 @@ pub struct StageWriter {
     predictions: Predictions,
     /// The stage is there already.
     done: bool,
+    is_unwritten: bool,
     turn: Arc<Mutex<()>>,
 }
 
 impl StageWriter {
+    /// A stage of which nothing is written.
+    pub(super) fn unwritten() -> Self {
+        Self {
+            aside: PathBuf::new(),
+            target: PathBuf::new(),
+            predictions: Predictions::Skip,
+            done: false,
+            is_unwritten: true,
+            turn: Arc::default(),
+        }
+    }
+
     pub(super) fn open(
         root: &Path,
         stage: &str,
@@ -60,6 +73,7 @@ impl StageWriter {
             target,
             predictions,
             done,
+            is_unwritten: false,
             turn,
         })
     }
@@ -68,6 +82,12 @@ impl StageWriter {
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// Returns whether [`Self::rows`] would write anything.
+    #[must_use]
+    pub const fn wants_rows(&self) -> bool {
+        !self.done && !self.is_unwritten
     }
 
     /// Returns whether the stage that is there has exactly these rows.
@@ -97,7 +117,7 @@ impl StageWriter {
     /// Returns whether [`Self::prediction`] would write anything.
     #[must_use]
     pub fn wants_predictions(&self) -> bool {
-        !self.done && self.predictions == Predictions::Write
+        self.wants_rows() && self.predictions == Predictions::Write
     }
 
     /// Writes the files of one item; `folder` is its safe name.
@@ -131,12 +151,12 @@ impl StageWriter {
         Ok(())
     }
 
-    /// Writes `results.jsonl` from the rows in item order, and shows the stage.
+    /// Writes `results.jsonl` from the rows in item order.
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn finish<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) -> Result<(), FileError> {
-        if self.done {
+    pub fn rows<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) -> Result<(), FileError> {
+        if !self.wants_rows() {
             return Ok(());
         }
         let path = self.aside.join("results.jsonl");
@@ -147,7 +167,17 @@ impl StageWriter {
                 .and_then(|()| file.write_all(b"\n"))
                 .map_err(error)?;
         }
-        file.flush().map_err(error)?;
+        file.flush().map_err(error)
+    }
+
+    /// Shows the stage, when its rows are written.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn show(&self) -> Result<(), FileError> {
+        if !self.wants_rows() {
+            return Ok(());
+        }
         if self.target.exists() {
             self.discard()?;
         } else if let Some(parent) = self.target.parent() {
@@ -183,13 +213,15 @@ mod tests {
             .join("test_eval/predictions/one/conversation.json");
         let plain = open(root.path(), Predictions::Skip);
         plain.prediction("one", &record).unwrap();
-        plain.finish(row.into_iter()).unwrap();
+        plain.rows(row.into_iter()).unwrap();
+        plain.show().unwrap();
         assert!(open(root.path(), Predictions::Skip).is_done());
         assert!(!item.exists());
         let full = open(root.path(), Predictions::Write);
         assert!(!full.is_done());
         full.prediction("one", &record).unwrap();
-        full.finish(row.into_iter()).unwrap();
+        full.rows(row.into_iter()).unwrap();
+        full.show().unwrap();
         assert!(item.exists());
         for wanted in [Predictions::Skip, Predictions::Write] {
             let writer = open(root.path(), wanted);

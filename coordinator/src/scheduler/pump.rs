@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use skillopt_core::job::{self, FailureClass, Key};
+use skillopt_queue::notice::Post;
 use skillopt_queue::queue::{DeadLetter, Error, Failure, Which, Withdrawn};
 use skillopt_queue::{Ended, Notice, Notices, RunId, store};
 use skillopt_runtime::Retry;
@@ -346,19 +347,17 @@ const fn may_pass(error: &Error) -> bool {
 
 /// Tells runs of the ends of their jobs.
 fn tell(shared: &Shared, batch: u64, news: Vec<Notice>) {
-    let told: Vec<_> = {
+    let mut post = Post::default();
+    {
         let machine = &mut shared.lock().machine;
-        let tell = |notice: Notice| {
-            let is_result = matches!(notice.ended, Ended::Result(_));
-            (machine.ended(notice.key, batch, is_result), notice)
-        };
-        news.into_iter().map(tell).collect()
-    };
-    for (mailboxes, notice) in told {
-        for mailbox in mailboxes {
-            mailbox.put(notice.key, notice.ended.clone());
+        for Notice { key, ended } in news {
+            let is_result = matches!(ended, Ended::Result(_));
+            for mailbox in machine.ended(key, batch, is_result) {
+                post.add(mailbox, key, Some(ended.clone()));
+            }
         }
     }
+    post.deliver();
 }
 
 /// Tells runs that their jobs cannot be queued: they pause.

@@ -69,13 +69,35 @@ pub enum ScratchError {
     File(#[from] FileError),
 }
 
-/// A store that was made for one download; gone when dropped.
+/// Whether the folder of a run is written as answers come. Of a sweep, hardly anybody fetches them,
+/// and they cost more than all else that a coordinator does: they are made when asked for.
+#[must_use]
+pub const fn is_written(run: &RunRecord) -> bool {
+    run.sweep.is_empty()
+}
+
+/// The folder of a run, kept from being removed while it is read.
+pub struct Shown {
+    folder: RunFolder,
+    _reading: Reading,
+    _aside: Option<Export>,
+}
+
+impl Shown {
+    /// Returns the folder.
+    #[must_use]
+    pub const fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+}
+
+/// A folder that was made for one download; gone when dropped.
 pub struct Export {
     root: PathBuf,
 }
 
 impl Export {
-    /// Returns the file.
+    /// Returns the file with all answers.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         RunFolder::new(&self.root).store()
@@ -131,6 +153,17 @@ impl Folders {
     #[must_use]
     pub fn of(&self, id: &str) -> RunFolder {
         RunFolder::new(self.root.join("runs").join(id))
+    }
+
+    /// Returns the folder that a run at work writes.
+    #[must_use]
+    pub fn at_work(&self, run: &RunRecord) -> RunFolder {
+        let folder = self.of(&run.id);
+        if is_written(run) {
+            folder
+        } else {
+            RunFolder::unwritten(folder.root())
+        }
     }
 
     /// Reads a run's bundle.
@@ -192,17 +225,30 @@ impl Folders {
     }
 
     /// Sees to it that the folder of a run shows all that its stored answers give, and keeps it
-    /// from being removed while it is read. The folder of a run that is at work here is left to it.
+    /// from being removed while it is read. The folder of a run that is at work here is left to it
+    /// if it writes one.
     ///
     /// # Errors
     /// The bundle or the answers cannot be read, or an answer is not there.
-    pub async fn restore(&self, run: &RunRecord, live: &Live) -> Result<Reading, Error> {
-        let reading = self.read(&run.id);
+    pub async fn restore(&self, run: &RunRecord, live: &Live) -> Result<Shown, Error> {
+        let shown = Shown {
+            folder: self.of(&run.id),
+            _reading: self.read(&run.id),
+            _aside: None,
+        };
         let turn = self.turn(&run.id);
         tokio::pin!(turn);
         let _turn = loop {
             if live.get(&run.id).is_some() {
-                return Ok(reading);
+                if is_written(run) {
+                    return Ok(shown);
+                }
+                let aside = self.aside(run, |_| Ok(self.quiet()), true).await?;
+                return Ok(Shown {
+                    folder: RunFolder::new(&aside.root),
+                    _aside: Some(aside),
+                    ..shown
+                });
             }
             tokio::select! {
                 turn = &mut turn => break turn,
@@ -210,18 +256,22 @@ impl Folders {
             }
         };
         if run.state.is_over() && self.is_whole(&run.id) {
-            return Ok(reading);
+            return Ok(shown);
         }
         // Somebody else may be reading it; then the same files are written over.
         self.whole.remove(&run.id, |id| self.clear(id));
         let unpacked = self.unpack(run).await?;
-        let folder = self.of(&run.id);
-        let quiet = Arc::new(Quiet(Arc::clone(&self.parts.store)));
-        self.again(unpacked, run, folder, quiet, true).await?;
+        self.again(unpacked, run, self.of(&run.id), self.quiet(), true)
+            .await?;
         if run.state.is_over() {
             self.keep(&run.id, true);
         }
-        Ok(reading)
+        Ok(shown)
+    }
+
+    /// Returns the store without its writing side.
+    fn quiet(&self) -> Arc<dyn Store> {
+        Arc::new(Quiet(Arc::clone(&self.parts.store)))
     }
 
     /// Makes a store with all answers of a run, as it would lie in the folder of a local one.
@@ -230,7 +280,7 @@ impl Folders {
     /// The bundle or the answers cannot be read, or the disk is full.
     pub async fn export(&self, run: &RunRecord) -> Result<Export, Error> {
         let make = |folder: &RunFolder| (self.parts.export)(&folder.store());
-        self.aside(run, make).await
+        self.aside(run, make, false).await
     }
 
     /// Reads all that a run was made from and came to. A store keeps for a time what is read.
@@ -238,27 +288,32 @@ impl Folders {
     /// # Errors
     /// The bundle or the answers cannot be read, or an answer is not there.
     pub async fn touch(&self, run: &RunRecord) -> Result<(), Error> {
-        let quiet = |_: &RunFolder| -> Result<Arc<dyn Store>, _> {
-            Ok(Arc::new(Quiet(Arc::clone(&self.parts.store))))
-        };
-        self.aside(run, quiet).await.map(|_| ())
+        self.aside(run, |_| Ok(self.quiet()), false)
+            .await
+            .map(|_| ())
     }
 
+    /// Runs the loop over stored answers in a folder of its own, which is written if somebody is
+    /// going to read it.
     async fn aside(
         &self,
         run: &RunRecord,
         make: impl Fn(&RunFolder) -> Result<Arc<dyn Store>, store::Error>,
+        is_read: bool,
     ) -> Result<Export, Error> {
         let n = self.exports.fetch_add(1, Ordering::Relaxed);
         let root = self.root.join("exports").join(format!("{}-{n}", run.id));
         let export = Export { root: root.clone() };
         let mut unpacked = self.unpack(run).await?;
         unpacked.put_at(&root)?;
-        let folder = RunFolder::new(&root);
+        let folder = if is_read {
+            RunFolder::new(&root)
+        } else {
+            RunFolder::unwritten(&root)
+        };
         files::create_dir_all(&folder.private()).map_err(|e| Error::Unavailable(e.to_string()))?;
         let store = make(&folder)?;
-        // Its folder goes unread.
-        self.again(unpacked, run, folder, store, false).await?;
+        self.again(unpacked, run, folder, store, is_read).await?;
         Ok(export)
     }
 

@@ -46,9 +46,17 @@ pub(super) struct Row {
     pub(super) index: usize,
     pub(super) rolled: Rolled,
     pub(super) usage: Usage,
-    pub(super) line: Box<RawValue>,
+    /// What is written of it, if anything is, and of one without a word, which may be asked for.
+    pub(super) line: Option<Box<RawValue>>,
     /// The agent gave nothing at all.
     pub(super) is_mute: bool,
+}
+
+impl Row {
+    /// Returns what is written of it.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        self.line.as_ref().map(|line| line.get().as_bytes())
+    }
 }
 
 /// A stored rollout, read only as far as a stage without trajectories needs it.
@@ -99,14 +107,16 @@ impl Chunk {
                     task_type: row.task_type.clone().into_owned(),
                     record: record.clone(),
                 };
-                let line = outline.row.to_owned();
+                let is_mute = row.agent_ok == Some(false);
+                let has_line = is_mute || self.writer.wants_rows() || self.writer.is_done();
+                let line = has_line.then(|| outline.row.to_owned());
                 rows.push(Row {
                     key: *key,
                     index: *index,
                     rolled,
                     usage: outline.usage,
                     line,
-                    is_mute: row.agent_ok == Some(false),
+                    is_mute,
                 });
             }
         }

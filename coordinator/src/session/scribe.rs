@@ -20,9 +20,11 @@ const WAITING_MAX: usize = 3;
 pub(super) enum Page {
     /// The folders of some items, by their safe names.
     Items(Arc<StageWriter>, Vec<(String, Arc<RolloutRecord>)>),
-    /// The rows of a stage, in order; its folder is shown then.
+    /// The rows of a stage, in order.
     Rows(Arc<StageWriter>, Vec<Box<RawValue>>),
-    /// A further file of a stage, by its path; it must come after the stage's rows.
+    /// A stage that is complete and may be seen.
+    Show(Arc<StageWriter>),
+    /// A further file of a stage, by its path; it must come after the stage is shown.
     Note(RunFolder, String, Value),
 }
 
@@ -33,7 +35,8 @@ impl Page {
                 .iter()
                 .try_for_each(|(name, record)| writer.prediction(name, record)),
             Self::Note(folder, path, value) => folder.json(&path, &value),
-            Self::Rows(writer, rows) => writer.finish(rows.iter().map(|row| row.get().as_bytes())),
+            Self::Rows(writer, rows) => writer.rows(rows.iter().map(|row| row.get().as_bytes())),
+            Self::Show(writer) => writer.show(),
         }
     }
 }

@@ -12,7 +12,7 @@ use skillopt_queue::fleet::WorkerRecord;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 use tonic::{Code, Request};
 
-use crate::support::{Client, PATIENCE, Shared, World, connect, coordinator, submission};
+use crate::support::{Client, PATIENCE, Shared, World, alone, connect, coordinator, submission};
 
 fn with<T>(token: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
@@ -34,14 +34,11 @@ async fn token(client: &mut Client, by: &str, role: &str, tenant: &str, lasts_ms
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn roles_and_tenants_limit_what_a_token_may_do() {
-    let (world, shared) = (World::new(), Shared::new());
-    let options = Options {
-        runs_max: 0,
-        admin: Some(admin_token(" the-admin \n")),
-        ..Options::local("one", world.path("scratch"))
-    };
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
+    let (world, shared, server, mut client) = alone(|options| {
+        options.runs_max = 0;
+        options.admin = Some(admin_token(" the-admin \n"));
+    })
+    .await;
     let nobody = client.cluster.list_workers(v1::ListWorkersRequest {}).await;
     assert_eq!(nobody.unwrap_err().code(), Code::Unauthenticated);
 
@@ -235,13 +232,10 @@ async fn whoever_asks_for_health_or_the_schema_needs_no_token() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_that_had_a_token_is_open_to_nobody_when_the_last_one_is_gone() {
-    let (world, shared) = (World::new(), Shared::new());
-    let options = Options {
-        runs_max: 0,
-        ..Options::local("one", world.path("scratch"))
-    };
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
+    let (_world, _shared, server, mut client) = alone(|options| {
+        options.runs_max = 0;
+    })
+    .await;
     let look = || v1::ListWorkersRequest {};
     client.cluster.list_workers(look()).await.unwrap();
     let wanted = v1::CreateTokenRequest {
@@ -261,14 +255,11 @@ async fn a_cluster_that_had_a_token_is_open_to_nobody_when_the_last_one_is_gone(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_concerns_all_tenants_is_not_for_one() {
-    let (world, shared) = (World::new(), Shared::new());
-    let options = Options {
-        runs_max: 0,
-        admin: Some(admin_token("root")),
-        ..Options::local("one", world.path("scratch"))
-    };
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
+    let (_world, shared, server, mut client) = alone(|options| {
+        options.runs_max = 0;
+        options.admin = Some(admin_token("root"));
+    })
+    .await;
     let admin = token(&mut client, "root", "admin", "a", 0).await;
     let record = json!({
         "version": 1, "id": "w-1", "state": "well", "cause": "", "program": "1",
@@ -321,14 +312,11 @@ async fn submit(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_show_a_tenant_its_own_however_many_others_have() {
-    let (world, shared) = (World::new(), Shared::new());
-    let options = Options {
-        runs_max: 0,
-        admin: Some(admin_token("root")),
-        ..Options::local("one", world.path("scratch"))
-    };
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
+    let (world, shared, server, mut client) = alone(|options| {
+        options.runs_max = 0;
+        options.admin = Some(admin_token("root"));
+    })
+    .await;
     let a = token(&mut client, "root", "admin", "a", 0).await;
     let b = token(&mut client, "root", "admin", "b", 0).await;
     let mut own = Vec::new();
@@ -431,13 +419,10 @@ async fn lists_show_a_tenant_its_own_however_many_others_have() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_may_ask_why_its_own_job_waits() {
-    let (world, shared) = (World::new(), Shared::new());
-    let options = Options {
-        admin: Some(admin_token("root")),
-        ..Options::local("one", world.path("scratch"))
-    };
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
+    let (world, shared, server, mut client) = alone(|options| {
+        options.admin = Some(admin_token("root"));
+    })
+    .await;
     let a = token(&mut client, "root", "submitter", "a", 0).await;
     let b = token(&mut client, "root", "viewer", "b", 0).await;
     submit(&mut client, &shared, &world, &a, "key").await;

@@ -10,17 +10,14 @@ use skillopt_runtime::Shutdown;
 use tonic::Code;
 
 use crate::support::{
-    Client, Shared, World, comparable, coordinator, local, same_files, submission, worker,
+    Client, Shared, World, alone, comparable, coordinator, local, same_files, submission, worker,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_over_grpc_is_the_run_that_a_laptop_makes() {
-    let (world, shared) = (World::new(), Shared::new());
+    let (world, shared, server, mut client) = alone(|_| {}).await;
     let config = world.config(json!({}));
     let (worker, _) = worker(&shared, &[]);
-    let options = Options::local("one", world.path("scratch"));
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
 
     let run = client.submit(&config, &What::Train, "key").await;
     let mut stream = client
@@ -64,14 +61,11 @@ async fn a_run_over_grpc_is_the_run_that_a_laptop_makes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_key_is_the_same_run_and_another_bundle_is_refused() {
-    let (world, shared) = (World::new(), Shared::new());
     // Nobody works, so that the run stays as it is.
-    let options = Options {
-        runs_max: 0,
-        ..Options::local("one", world.path("scratch"))
-    };
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
+    let (world, _shared, server, mut client) = alone(|options| {
+        options.runs_max = 0;
+    })
+    .await;
     let packed = pack(&world.config(json!({})), &What::Train).unwrap();
     let request = submission(&packed, &What::Train, "key");
 
@@ -164,12 +158,9 @@ async fn the_same_key_is_the_same_run_and_another_bundle_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_run_goes_on_where_it_was_and_a_cancelled_one_ends() {
-    let (world, shared) = (World::new(), Shared::new());
+    let (world, shared, server, mut client) = alone(|_| {}).await;
     let config = world.config(json!({}));
     let (worker, model) = worker(&shared, &["latency=fixed:30"]);
-    let options = Options::local("one", world.path("scratch"));
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
 
     let run = client.submit(&config, &What::Train, "key").await;
     let id = run.id.clone();
@@ -221,11 +212,8 @@ async fn a_paused_run_goes_on_where_it_was_and_a_cancelled_one_ends() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_evaluation_is_a_run_too_and_watching_goes_on_from_any_event() {
-    let (world, shared) = (World::new(), Shared::new());
+    let (world, shared, server, mut client) = alone(|_| {}).await;
     let (worker, _) = worker(&shared, &[]);
-    let options = Options::local("one", world.path("scratch"));
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
     let skill = world.path("skill.md");
     std::fs::write(&skill, "# Skill\n\n- be brief\n").unwrap();
     let what = What::Evaluate(Evaluation {
@@ -261,13 +249,10 @@ async fn an_evaluation_is_a_run_too_and_watching_goes_on_from_any_event() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_submission_that_is_made_again_changes_no_cap() {
-    let (world, shared) = (World::new(), Shared::new());
-    let options = Options {
-        runs_max: 0,
-        ..Options::local("one", world.path("scratch"))
-    };
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
+    let (world, shared, server, mut client) = alone(|options| {
+        options.runs_max = 0;
+    })
+    .await;
     let packed = pack(&world.config(json!({})), &What::Train).unwrap();
     client.upload(&packed).await;
     let mut request = submission(&packed, &What::Train, "key");
@@ -302,11 +287,8 @@ async fn a_submission_that_is_made_again_changes_no_cap() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_cap_of_a_run_at_work_stops_it_there() {
-    let (world, shared) = (World::new(), Shared::new());
+    let (world, shared, server, mut client) = alone(|_| {}).await;
     let (worker, _) = worker(&shared, &["latency=fixed:200"]);
-    let options = Options::local("one", world.path("scratch"));
-    let (server, address) = coordinator(shared.parts(), options).await;
-    let mut client = Client::of(address).await;
     let config = world.config(json!({}));
     let run = client.submit(&config, &What::Train, "key").await;
     client

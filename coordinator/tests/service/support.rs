@@ -256,6 +256,15 @@ impl Client {
     }
 }
 
+/// Starts a coordinator in a world of its own; `change` sets options.
+pub(crate) async fn alone(change: impl FnOnce(&mut Options)) -> (World, Shared, Running, Client) {
+    let (world, shared) = (World::new(), Shared::new());
+    let mut options = Options::local("one", world.path("scratch"));
+    change(&mut options);
+    let (server, address) = coordinator(shared.parts(), options).await;
+    (world, shared, server, Client::of(address).await)
+}
+
 fn chunks(blob: &Bytes) -> Vec<v1::UploadRequest> {
     let n = blob.len().div_ceil(1 << 20).max(1);
     (0..n)

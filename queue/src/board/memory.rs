@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Board, Error, Expect, Held, Record, check, check_path};
+use super::{Board, Error, Expect, Held, Record, check, check_lease};
 use crate::clock::{Clock, Timestamp};
 use crate::message::Fence;
 
@@ -188,8 +188,7 @@ impl Board for MemoryBoard {
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Held>, Error> {
-        check_path(name)?;
-        check_path(holder)?;
+        check_lease(name, holder)?;
         let (now, mut inner) = self.now_and_living();
         let expires_at = now.plus(ttl);
         let fence = match inner.leases.get(name) {

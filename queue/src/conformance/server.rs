@@ -2,6 +2,7 @@
 //! their test is.
 
 mod many;
+mod objects;
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
@@ -15,6 +16,7 @@ use skillopt_runtime::clock::Stopwatch;
 use tempfile::TempDir;
 
 pub use self::many::{Cluster, Sentinels};
+pub use self::objects::{BUCKET, ObjectServer, Vendor};
 
 /// How long a server may take to come up, on a machine with much else to do.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -30,6 +32,8 @@ pub struct Setup {
     pub login: String,
     /// The end of its address, e.g. `/3`.
     pub tail: String,
+    /// The login with full rights, for the tests' own questions, e.g. `:password@`.
+    pub admin: String,
     /// Certificate, its key, and the file that people trust: the server then speaks TLS alone.
     pub tls: Option<[PathBuf; 3]>,
     /// Whether it starts as a Sentinel.
@@ -124,22 +128,15 @@ impl Server {
     pub fn kill(&self) {
         let child = self.child.lock().expect("no panic").take();
         if let Some(mut child) = child {
-            self.signal(&mut child, "KILL");
+            signal(&mut child, "KILL");
             child.wait().expect("the shell ends");
         }
     }
 
     /// Stops or continues it, e.g. with `STOP` and `CONT`.
-    pub fn send(&self, signal: &str) {
+    pub fn send(&self, name: &str) {
         if let Some(child) = self.child.lock().expect("no panic").as_mut() {
-            self.signal(child, signal);
-        }
-    }
-
-    fn signal(&self, child: &mut Child, signal: &str) {
-        if let Some(stdin) = &mut child.stdin {
-            // A shell that is gone has ended the server.
-            drop(writeln!(stdin, "{signal}").and_then(|()| stdin.flush()));
+            signal(child, name);
         }
     }
 
@@ -170,8 +167,13 @@ impl Server {
         self.try_ask(words).expect("the server answers")
     }
 
-    pub(super) fn try_ask(&self, words: &[&str]) -> RedisResult<Value> {
-        let client = ::redis::Client::open(("127.0.0.1", self.plain_port()))?;
+    /// The same, with the error if there is no answer within 5 s.
+    ///
+    /// # Errors
+    /// If the server refuses, or cannot be reached.
+    pub fn try_ask(&self, words: &[&str]) -> RedisResult<Value> {
+        let (admin, port) = (&self.setup.admin, self.plain_port());
+        let client = ::redis::Client::open(format!("redis://{admin}127.0.0.1:{port}"))?;
         let mut connection = client.get_connection_with_timeout(Duration::from_secs(5))?;
         let mut cmd = ::redis::cmd(words[0]);
         for word in &words[1..] {
@@ -252,7 +254,7 @@ impl Server {
             std::thread::sleep(Duration::from_millis(5));
         };
         if !is_up {
-            self.signal(&mut child, "KILL");
+            signal(&mut child, "KILL");
         }
         *self.child.lock().expect("no panic") = Some(child);
         is_up
@@ -262,6 +264,14 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Has the shell of a server send a signal to it.
+fn signal(child: &mut Child, name: &str) {
+    if let Some(stdin) = &mut child.stdin {
+        // A shell that is gone has ended the server.
+        drop(writeln!(stdin, "{name}").and_then(|()| stdin.flush()));
     }
 }
 

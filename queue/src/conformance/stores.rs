@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use skillopt_core::hash::Hash;
 
-use super::{Rig, key};
+use super::{Rig, job, key, next, noise};
 use crate::message::RunId;
+use crate::notice::Ended;
 use crate::store::{EVENT_BYTES_MAX, Error};
 
 /// Equal content has one name, in one call or two; empty content is content.
@@ -144,4 +145,35 @@ pub async fn limits_are_kept(rig: &Rig) {
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
     let longest = long.slice(1..);
     assert_eq!(rig.store.append_event(&run, 0, longest).await, Ok(()));
+}
+
+/// What does not fit into one call is a blob, or a result, like any other.
+pub async fn large_values_are_kept_as_small_ones_are(rig: &Rig) {
+    let (large, small) = (noise(1 << 20), Bytes::from_static(b"small"));
+    let blobs = vec![large.clone(), small.clone(), large.clone()];
+    let hashes = rig.store.put_blobs(blobs).await.expect("a write");
+    assert_eq!(hashes[0], Hash::of(&large));
+    assert_eq!(rig.store.put_blob(large.clone()).await, Ok(hashes[0]));
+    let unknown = Hash::of(b"unknown");
+    let asked = [hashes[1], unknown, hashes[0]];
+    let found = rig.store.blobs(&asked).await.expect("a read");
+    assert_eq!(found, [Some(small), None, Some(large.clone())]);
+    assert_eq!(rig.store.missing(&asked).await, Ok(vec![unknown]));
+
+    let (first, second) = (large.slice(1..), large.slice(2..));
+    let put = |result: &Bytes| rig.store.put_result(key("a"), result.clone());
+    assert_eq!(put(&first).await, Ok(true));
+    assert_eq!(put(&second).await, Ok(false));
+    let found = rig.store.results(&[key("a")]).await.expect("a read");
+    assert_eq!(found, [Some(first)]);
+
+    // From a worker to whoever waits.
+    let mut notices = rig.submit([job("b")]).await;
+    let leased = rig.lease_one().await;
+    let done = rig.queue.complete(leased.ticket, second.clone()).await;
+    assert!(done.expect("a completion").is_first);
+    match next(&mut notices, "b").await {
+        Ended::Result(told) => assert!(told == second, "the result came whole"),
+        other => panic!("expected a result, got {other:?}"),
+    }
 }

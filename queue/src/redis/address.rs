@@ -13,6 +13,9 @@ pub(super) struct Address {
     pub(super) database: i64,
     /// A file of certificates to trust, from `?ca=`.
     pub(super) ca: Option<String>,
+    /// The login at the Sentinels, from `?sentinel_user=` and `&sentinel_password=`.
+    pub(super) sentinel_user: Option<String>,
+    pub(super) sentinel_password: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,12 +83,23 @@ impl Address {
         if kind == Kind::Single && hosts.len() != 1 {
             return Err(bad("it names several hosts"));
         }
-        let mut ca = None;
+        let (mut ca, mut sentinel_user, mut sentinel_password) = (None, None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("ca", file)) => ca = text(file)?,
-                _ => return Err(bad("it has a setting other than `ca=FILE`")),
+                Some(("sentinel_user", name)) => sentinel_user = text(name)?,
+                Some(("sentinel_password", secret)) => sentinel_password = text(secret)?,
+                _ => {
+                    return Err(bad(
+                        "it has a setting other than `ca=FILE`, `sentinel_user=USER` \
+                                    and `sentinel_password=PASSWORD`",
+                    ));
+                }
             }
+        }
+        let has_sentinels = matches!(kind, Kind::Sentinel(_));
+        if !has_sentinels && (sentinel_user.is_some() || sentinel_password.is_some()) {
+            return Err(bad("it has a login for Sentinels, and names none"));
         }
         Ok(Self {
             kind,
@@ -95,7 +109,15 @@ impl Address {
             password: text(password)?,
             database,
             ca,
+            sentinel_user,
+            sentinel_password,
         })
+    }
+
+    /// Returns what no text may show.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let both = [&self.password, &self.sentinel_password];
+        both.into_iter().filter_map(|secret| secret.as_deref())
     }
 }
 
@@ -178,6 +200,10 @@ mod tests {
         assert_eq!(address.password.as_deref(), Some("p@s"));
         assert_eq!(address.ca.as_deref(), Some("/x y"));
         assert!(address.is_tls);
+        let url = "redis+sentinel://u:p@a/main?sentinel_user=s&sentinel_password=q%26";
+        let address = Address::parse(url).unwrap();
+        assert_eq!(address.secrets().collect::<Vec<_>>(), ["p", "q&"]);
+        assert_eq!(address.sentinel_user.as_deref(), Some("s"));
         let address = Address::parse("redis://:only@h").unwrap();
         assert_eq!(
             (address.user, address.password),
@@ -196,6 +222,8 @@ mod tests {
             "redis+cluster://u:secret@h:1/3",
             "redis+sentinel://u:secret@h:1",
             "redis://u:secret@h?cb=1",
+            "redis://h?sentinel_password=secret",
+            "redis+cluster://h?sentinel_user=secret",
             "redis://u:secret%@h",
         ] {
             let Err(error) = Address::parse(url) else {

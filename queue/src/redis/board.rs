@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::link::Link;
 use super::script::Script;
 use super::shape::Shape;
-use crate::board::{Board, Error, Expect, Held, Record, check, check_path};
+use crate::board::{Board, Error, Expect, Held, Record, check, check_lease};
 use crate::clock::Timestamp;
 use crate::message::Fence;
 use crate::store;
@@ -231,8 +231,7 @@ impl Board for RedisBoard {
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Held>, Error> {
-        check_path(name)?;
-        check_path(holder)?;
+        check_lease(name, holder)?;
         let life = in_ms(ttl).to_string();
         let args: [&[u8]; 4] = [
             b"acquire",

@@ -3,7 +3,9 @@
 //! The first byte says how. The dictionary belongs to its byte for ever: a better one gets another
 //! byte, so that what is stored can be read.
 
-use std::cell::RefCell;
+mod aside;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use zstd::zstd_safe::CParameter;
@@ -12,11 +14,11 @@ use zstd::zstd_safe::CParameter;
 const RAW: u8 = 0;
 /// Compressed.
 const ZSTD: u8 = 1;
-/// Compressed with the dictionary `envelope.dict`.
-const WITH_DICTIONARY: u8 = 2;
+/// Hashes, then the text without them, compressed with the dictionary `envelope.dict`.
+const WITH_DICTIONARY: u8 = 3;
 
-/// Made with `zstd --train --maxdict=4096` from 3,400 made-up jobs and results, which differ in
-/// what differs between real ones.
+/// Made with `zstd --train --maxdict=8192` from made-up jobs and results without their hashes, which
+/// differ in what differs between real ones.
 const DICTIONARY: &[u8] = include_bytes!("envelope.dict");
 /// Shorter values gain nothing.
 const BYTES_MIN: usize = 64;
@@ -26,36 +28,73 @@ const LEVEL: i32 = 1;
 /// With these bytes zstd begins a frame; short values are kept without them.
 const MAGIC: [u8; 4] = zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
 
+/// What it takes to write or read values; each part is made when it is first needed.
+#[derive(Default)]
 struct Codec {
-    plain: zstd::bulk::Compressor<'static>,
-    primed: zstd::bulk::Compressor<'static>,
-    unplain: zstd::bulk::Decompressor<'static>,
-    unprimed: zstd::bulk::Decompressor<'static>,
+    plain: Option<zstd::bulk::Compressor<'static>>,
+    primed: Option<zstd::bulk::Compressor<'static>>,
+    unplain: Option<zstd::bulk::Decompressor<'static>>,
+    unprimed: Option<zstd::bulk::Decompressor<'static>>,
 }
 
-thread_local! {
-    // Contexts are costly to make and can be used by one thread at a time.
-    static CODEC: RefCell<Option<Codec>> = const { RefCell::new(None) };
+/// Those that nobody uses now. They are costly to make and take up to a megabyte, so that threads
+/// share them: there are hardly more than processors, however many threads there are.
+static IDLE: Mutex<Vec<Codec>> = Mutex::new(Vec::new());
+/// Most of them that are kept.
+const IDLE_MAX: usize = 16;
+
+fn idle() -> MutexGuard<'static, Vec<Codec>> {
+    // No section under this lock can panic half-way.
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn with_codec<T>(work: impl FnOnce(&mut Codec) -> std::io::Result<T>) -> std::io::Result<T> {
-    CODEC.with_borrow_mut(|codec| {
-        if codec.is_none() {
-            let mut primed = zstd::bulk::Compressor::with_dictionary(LEVEL, DICTIONARY)?;
-            // The first byte says it already.
-            primed.set_parameter(CParameter::DictIdFlag(false))?;
-            *codec = Some(Codec {
-                plain: zstd::bulk::Compressor::new(LEVEL)?,
-                primed,
-                unplain: zstd::bulk::Decompressor::new()?,
-                unprimed: zstd::bulk::Decompressor::with_dictionary(DICTIONARY)?,
-            });
-        }
-        match codec {
-            Some(codec) => work(codec),
-            None => Err(std::io::Error::other("no codec")),
-        }
-    })
+    let mut codec = idle().pop().unwrap_or_default();
+    let done = work(&mut codec);
+    let mut idle = idle();
+    if idle.len() < IDLE_MAX {
+        idle.push(codec);
+    }
+    done
+}
+
+/// Returns a part, made by `make` the first time.
+fn part<T>(
+    part: &mut Option<T>,
+    make: impl FnOnce() -> std::io::Result<T>,
+) -> std::io::Result<&mut T> {
+    if part.is_none() {
+        *part = Some(make()?);
+    }
+    part.as_mut()
+        .ok_or_else(|| std::io::Error::other("no codec"))
+}
+
+impl Codec {
+    fn compress(&mut self, value: &[u8], is_short: bool) -> std::io::Result<Vec<u8>> {
+        let part = if is_short {
+            part(&mut self.primed, || {
+                let mut primed = zstd::bulk::Compressor::with_dictionary(LEVEL, DICTIONARY)?;
+                // The first byte says it already.
+                primed.set_parameter(CParameter::DictIdFlag(false))?;
+                Ok(primed)
+            })
+        } else {
+            part(&mut self.plain, || zstd::bulk::Compressor::new(LEVEL))
+        };
+        part?.compress(value)
+    }
+
+    fn decompress(&mut self, kind: u8, body: &[u8], len: usize) -> std::io::Result<Vec<u8>> {
+        let part = if kind == WITH_DICTIONARY {
+            part(&mut self.unprimed, || {
+                zstd::bulk::Decompressor::with_dictionary(DICTIONARY)
+            })
+        } else {
+            part(&mut self.unplain, zstd::bulk::Decompressor::new)
+        };
+        part?.decompress(body, len)
+    }
 }
 
 /// Appends a value to `out`.
@@ -63,24 +102,24 @@ pub(super) fn pack(value: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     if value.len() >= BYTES_MIN {
         let is_short = value.len() <= DICTIONARY_BYTES_MAX;
-        let packed = with_codec(|codec| {
-            if is_short {
-                codec.primed.compress(value)
-            } else {
-                codec.plain.compress(value)
-            }
-        });
-        if let Ok(packed) = packed
-            && packed.len() < value.len()
-        {
-            out.push(if is_short { WITH_DICTIONARY } else { ZSTD });
+        let packed = if is_short {
+            out.push(WITH_DICTIONARY);
+            let rest = aside::take_out(value, out);
+            with_codec(|codec| codec.compress(&rest, true))
+        } else {
+            out.push(ZSTD);
+            with_codec(|codec| codec.compress(value, false))
+        };
+        if let Ok(packed) = packed {
             // Of a short value these bytes are one or two in a hundred.
             let packed = packed
                 .strip_prefix(&MAGIC)
                 .filter(|_| is_short)
                 .unwrap_or(&packed);
             out.extend_from_slice(packed);
-            return;
+            if out.len() - start <= value.len() {
+                return;
+            }
         }
     }
     out.truncate(start);
@@ -91,27 +130,25 @@ pub(super) fn pack(value: &[u8], out: &mut Vec<u8>) {
 /// Reads a value of at most `max` bytes; `None` if it is damaged.
 pub(super) fn unpack(packed: &[u8], max: usize) -> Option<Bytes> {
     let (kind, body) = packed.split_first()?;
-    if *kind == RAW {
-        return Some(Bytes::copy_from_slice(body));
+    match *kind {
+        RAW => Some(Bytes::copy_from_slice(body)),
+        ZSTD => decompress(ZSTD, body, max).map(Bytes::from),
+        WITH_DICTIONARY => {
+            let (hashes, body) = aside::split(body)?;
+            let max = max.checked_sub(aside::growth(hashes))?;
+            let rest = decompress(WITH_DICTIONARY, &[&MAGIC, body].concat(), max)?;
+            aside::put_back(hashes, rest).map(Bytes::from)
+        }
+        // Another release wrote it.
+        _ => None,
     }
-    let whole;
-    let body = if *kind == WITH_DICTIONARY && !body.starts_with(&MAGIC) {
-        whole = [&MAGIC, body].concat();
-        &whole
-    } else {
-        body
-    };
-    let len = zstd::zstd_safe::get_frame_content_size(body).ok()??;
+}
+
+fn decompress(kind: u8, frame: &[u8], max: usize) -> Option<Vec<u8>> {
+    let len = zstd::zstd_safe::get_frame_content_size(frame).ok()??;
     let len = usize::try_from(len).ok().filter(|len| *len <= max)?;
-    let value = with_codec(|codec| match *kind {
-        ZSTD => codec.unplain.decompress(body, len),
-        WITH_DICTIONARY => codec.unprimed.decompress(body, len),
-        _ => Err(std::io::Error::other("another release wrote it")),
-    });
-    value
-        .ok()
-        .filter(|value| value.len() == len)
-        .map(Bytes::from)
+    let value = with_codec(|codec| codec.decompress(kind, frame, len));
+    value.ok().filter(|value| value.len() == len)
 }
 
 #[cfg(test)]
@@ -136,15 +173,36 @@ mod tests {
         assert_eq!(unpack(&[9, 1, 2], 9), None);
     }
 
-    #[test]
-    fn short_values_are_read_with_and_without_the_mark_of_a_frame() {
-        let value = vec![b'x'; 1_000];
+    /// Checks that a text comes back, and that so many hashes were taken out of it.
+    #[track_caller]
+    fn check(text: &str, hashes: u8) {
         let mut packed = Vec::new();
-        pack(&value, &mut packed);
-        assert!(!packed[1..].starts_with(&MAGIC));
-        let marked = [&packed[..1], &MAGIC, &packed[1..]].concat();
-        assert_eq!(unpack(&packed, 1_000).unwrap(), value);
-        assert_eq!(unpack(&marked, 1_000).unwrap(), value);
+        pack(text.as_bytes(), &mut packed);
+        let max = text.len();
+        assert_eq!(unpack(&packed, max).unwrap(), text);
+        assert_eq!(unpack(&packed, max - 1), None);
+        if packed[0] == WITH_DICTIONARY {
+            assert_eq!(packed[1], hashes, "{text}");
+        } else {
+            assert_eq!(hashes, 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_kept_as_bytes() {
+        let hash = "0123456789abcdef".repeat(4);
+        let filler = "the same words again and again ".repeat(9);
+        let with = |inside: &str| format!("{{\"a\":\"{inside}\",\"b\":\"{filler}\"}}");
+        check(&with(&hash), 1);
+        check(&with(&format!("{hash}\",\"{hash}")), 2);
+        check(&with(&hash.to_uppercase()), 0);
+        check(&with(&hash[1..]), 0);
+        check(&with(&format!("{hash}0")), 0);
+        check(&with(&format!("x\u{1}\",\"{hash}")), 0);
+        check(&format!("{filler}\"{}", &hash[..63]), 0);
+        check(&format!("{filler}\"{hash}"), 0);
+        let many = format!("\"{hash}\",").repeat(220);
+        check(&many, 220);
     }
 
     #[test]

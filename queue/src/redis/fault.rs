@@ -2,7 +2,7 @@
 
 use ::redis::{ErrorKind, RedisError};
 
-use super::address::Address;
+use super::address::{Address, Kind};
 use crate::store::Error;
 
 /// What to do about a failed try.
@@ -40,11 +40,11 @@ pub(super) fn judge(address: &Address, error: &RedisError) -> Fault {
         "MISCONF" => full("it cannot write its files: look at its log and its disk"),
         "LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "TRYAGAIN" | "READONLY" | "MOVED"
         | "ASK" | "UNBLOCKED" | "NOREPLICAS" => Fault::Away(format!("{code} {detail}")),
-        "NOAUTH" | "WRONGPASS" => Fault::Final(password(&place)),
+        "NOAUTH" | "WRONGPASS" => Fault::Final(password(address)),
         "NOPERM" => refused("docs/redis.md names the rights that a user needs"),
         "" => match error.kind() {
             // The library keeps neither the code nor the words of this one.
-            ErrorKind::AuthenticationFailed => Fault::Final(password(&place)),
+            ErrorKind::AuthenticationFailed => Fault::Final(password(address)),
             ErrorKind::InvalidClientConfig | ErrorKind::UnexpectedReturnType => {
                 Fault::Final(Error::Io {
                     place,
@@ -58,19 +58,30 @@ pub(super) fn judge(address: &Address, error: &RedisError) -> Fault {
 }
 
 /// The login is wrong, or missing.
-fn password(place: &str) -> Error {
+fn password(address: &Address) -> Error {
+    // Which of them it was is not told apart by the library.
+    let (who, more) = match address.kind {
+        Kind::Sentinel(_) => (
+            "it or a Sentinel",
+            "; that of the Sentinels is `?sentinel_user=USER&sentinel_password=PASSWORD` behind the \
+             address",
+        ),
+        _ => ("it", ""),
+    };
     Error::Io {
-        place: place.to_owned(),
-        detail: "it refused the password; give the right user and password in the address \
-                 (SKILLOPT_REDIS_URL), or the password with --redis-password-file"
-            .to_owned(),
+        place: address.to_string(),
+        detail: format!(
+            "{who} refused the password; give the right user and password in the address \
+             (SKILLOPT_REDIS_URL), or the password with --redis-password-file{more}"
+        ),
     }
 }
 
-/// Takes the password out of a text, should a server or library ever repeat it.
+/// Takes the passwords out of a text, should a server or library ever repeat one.
 pub(super) fn scrub(address: &Address, text: &str) -> String {
-    match &address.password {
-        Some(password) if text.contains(password.as_str()) => text.replace(password.as_str(), "…"),
-        _ => text.to_owned(),
+    let mut text = text.to_owned();
+    for secret in address.secrets() {
+        text = text.replace(secret, "…");
     }
+    text
 }

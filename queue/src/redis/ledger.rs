@@ -46,22 +46,13 @@ impl RedisLedger {
     }
 
     async fn run(&self, act: &str, args: &[String]) -> Result<Vec<Value>, Error> {
-        let head = [
-            self.link.now_arg().to_string(),
+        let always = [
             REMEMBERED_MAX.to_string(),
             KINDS_MAX.to_string(),
             Use::other().to_string(),
         ];
-        let all: Vec<&[u8]> = head
-            .iter()
-            .map(String::as_bytes)
-            .chain([act.as_bytes()])
-            .chain(args.iter().map(String::as_bytes))
-            .collect();
-        let answer = self
-            .link
-            .run(&self.script, &[self.key.as_bytes()], &all)
-            .await?;
+        let answer = self.link.act(&self.script, &self.key, &always, act, args);
+        let answer = answer.await?;
         self.reply().list(answer)
     }
 

@@ -16,6 +16,7 @@ use super::address::Address;
 use super::fault::{Fault, judge};
 use super::script::Script;
 use crate::clock::Clock;
+use crate::object::Site;
 use crate::queue::Limits;
 use crate::store::Error;
 
@@ -52,7 +53,7 @@ pub struct Options {
     pub keep: Option<Duration>,
     /// Where values over 64 KiB go, e.g. `file:///srv/objects` or `s3://bucket/folder`; `None`
     /// leaves them in Redis.
-    pub objects: Option<String>,
+    pub objects: Option<Site>,
     /// A server that cannot be reached for this long is an error.
     pub unreachable_max: Duration,
     /// Jobs of which nothing was heard for this long are asked after.
@@ -170,6 +171,26 @@ impl Link {
         let mut cmd = ::redis::cmd("EVALSHA");
         cmd.arg(&script.hash).arg(keys.len()).arg(keys).arg(args);
         self.send(script, &cmd).await
+    }
+
+    /// Runs a script with one key, which is told the time, what it always is told, and what to do.
+    ///
+    /// # Errors
+    /// As [`Link::run`].
+    pub(super) async fn act(
+        &self,
+        script: &Script,
+        key: &str,
+        always: &[String],
+        act: &str,
+        args: &[String],
+    ) -> Result<Value, Error> {
+        let now = self.now_arg().to_string();
+        let mut all: Vec<&[u8]> = vec![now.as_bytes()];
+        all.extend(always.iter().map(String::as_bytes));
+        all.push(act.as_bytes());
+        all.extend(args.iter().map(String::as_bytes));
+        self.run(script, &[key.as_bytes()], &all).await
     }
 
     /// Begins the call of a script of the queue, with what all of them are told first.

@@ -5,6 +5,7 @@ mod finish;
 mod held;
 mod inbox;
 mod lease;
+mod pace;
 mod recheck;
 mod slots;
 mod submit;

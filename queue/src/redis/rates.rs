@@ -65,15 +65,9 @@ impl RedisRates {
     }
 
     async fn run(&self, act: &str, args: &[String]) -> Result<Vec<Value>, Error> {
-        let now = self.link.now_arg().to_string();
-        let all: Vec<&[u8]> = [now.as_bytes(), self.rules.as_bytes(), act.as_bytes()]
-            .into_iter()
-            .chain(args.iter().map(String::as_bytes))
-            .collect();
-        let answer = self
-            .link
-            .run(&self.script, &[self.key.as_bytes()], &all)
-            .await?;
+        let always = std::slice::from_ref(&self.rules);
+        let answer = self.link.act(&self.script, &self.key, always, act, args);
+        let answer = answer.await?;
         self.reply().list(answer)
     }
 

@@ -50,12 +50,24 @@ impl RedisStore {
     /// # Errors
     /// If the place of large values cannot be used.
     pub fn new(link: Link) -> Result<Self, Error> {
-        let objects = link.options().objects.as_deref();
+        let options = link.options();
+        let open = |site| Objects::open(site, options.unreachable_max);
         Ok(Self {
-            objects: objects.map(Objects::open).transpose()?,
+            objects: options.objects.as_ref().map(open).transpose()?,
             large: Arc::new(Semaphore::new(LARGE_MAX)),
             link,
         })
+    }
+
+    /// Makes sure that large values can be written and read where they go.
+    ///
+    /// # Errors
+    /// If they cannot; the message says what is wrong with the place.
+    pub async fn check(&self) -> Result<(), Error> {
+        match &self.objects {
+            Some(objects) => objects.check().await,
+            None => Ok(()),
+        }
     }
 
     /// Returns the link.
@@ -318,11 +330,7 @@ impl Store for RedisStore {
                 Found::Small(result) => Some(result),
                 Found::Large(hash) => match self.blobs(&[hash]).await?.pop().flatten() {
                     Some(result) => Some(result),
-                    None => {
-                        return Err(Error::Lost {
-                            what: format!("the content of result `{key}`"),
-                        });
-                    }
+                    None => self.recover(*key, hash).await?,
                 },
             });
         }

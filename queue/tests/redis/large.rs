@@ -5,29 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use skillopt_core::hash::Hash;
 use skillopt_queue::conformance::server::Server;
-use skillopt_queue::conformance::{job, key};
+use skillopt_queue::conformance::{job, key, noise};
+use skillopt_queue::object::{Objects, Site};
 use skillopt_queue::redis::Options;
 use skillopt_queue::{Ended, Lane, Queue as _, Store as _, Want, store};
 use tokio_util::sync::CancellationToken;
 
 use crate::rig::{open, options};
-
-/// Bytes that hardly compress, made quickly.
-pub(crate) fn noise(len: usize) -> Bytes {
-    let mut state = 1_u64;
-    let next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state ^ (state >> 29)).to_le_bytes()
-    };
-    let mut bytes: Vec<u8> = std::iter::repeat_with(next)
-        .take(len / 8)
-        .flatten()
-        .collect();
-    bytes.resize(len, 0);
-    bytes.into()
-}
 
 #[tokio::test]
 async fn large_values_go_in_parts() {
@@ -81,7 +65,7 @@ async fn large_values_go_to_the_object_store() {
     let folder = dir.path().join("objects");
     let objects = format!("file://{}", folder.display());
     let options = Options {
-        objects: Some(objects),
+        objects: Some(Site::new(&objects, [])),
         ..options()
     };
     let (_, store) = open(&server.url(), options.clone()).await;
@@ -122,6 +106,52 @@ async fn large_values_go_to_the_object_store() {
     assert_eq!(other.blobs(&hashes[..1]).await.unwrap(), [None]);
 }
 
+/// A node of a cluster may die with the content, while another still has the name of the result.
+#[tokio::test]
+async fn a_result_without_its_content_can_be_made_again() {
+    let server = Server::redis();
+    let (queue, store) = open(&server.url(), options()).await;
+    let value = noise(1 << 20);
+    let lose = |value: &Bytes| {
+        let keys = server.ask(&["KEYS", &format!("*:b:{}", Hash::of(value))]);
+        let redis::Value::Array(keys) = keys else {
+            panic!("a list")
+        };
+        let name: String = redis::from_redis_value(keys[0].clone()).unwrap();
+        let _ = server.ask(&["DEL", &name]);
+    };
+    assert_eq!(store.put_result(key("a"), value.clone()).await, Ok(true));
+    lose(&value);
+    // Who asks for the job hears of it once, and then it is done anew.
+    let mut notices = queue.submit(vec![job("a")]).await.unwrap();
+    assert!(matches!(
+        notices.next(1).await,
+        Err(store::Error::Lost { .. })
+    ));
+    assert_eq!(store.results(&[key("a")]).await.unwrap(), [None]);
+    let _notices = queue.submit(vec![job("a")]).await.unwrap();
+    assert_eq!(queue.stats().await.unwrap().queued, 1);
+
+    // What lies in an object store is found there again.
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", dir.path().display());
+    let options = Options {
+        objects: Some(Site::new(&url, [])),
+        ..options()
+    };
+    let (_, store) = open(&server.url(), options).await;
+    let value = value.slice(1..);
+    assert_eq!(store.put_result(key("a"), value.clone()).await, Ok(true));
+    lose(&value);
+    let found = store.results(&[key("a")]).await.unwrap();
+    assert_eq!(found, [Some(value.clone())]);
+    // Gone there as well, it is not given up: a wrong place may have been named.
+    std::fs::remove_dir_all(dir.path().join("blobs")).unwrap();
+    let error = store.results(&[key("a")]).await.unwrap_err();
+    assert!(error.to_string().contains("object store"), "{error}");
+    assert_eq!(store.put_result(key("a"), value).await, Ok(false));
+}
+
 #[tokio::test]
 async fn others_are_served_while_200_mb_travel() {
     let server = Server::redis();
@@ -143,14 +173,18 @@ async fn others_are_served_while_200_mb_travel() {
 
 #[test]
 fn addresses_of_object_stores_are_checked() {
-    use skillopt_queue::object::Objects;
     for url in [
         "/folder",
+        "file://folder",
         "http://x/y",
         "s3://key:hunter2@bucket/x",
         "s3:/x",
+        "s3://bucket/x?secret=hunter2",
+        "gs://bucket/x#hunter2",
+        "abfss://key:hunter2@account/x",
     ] {
-        let text = Objects::open(url).map(|_| ()).unwrap_err().to_string();
+        let opened = Objects::open(&Site::new(url, []), Duration::ZERO);
+        let text = opened.map(|_| ()).unwrap_err().to_string();
         assert!(text.contains("s3://BUCKET/FOLDER"), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }

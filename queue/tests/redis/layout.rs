@@ -102,7 +102,7 @@ async fn keys_are_documented_and_nothing_leaks() {
     let (queue, store) = open(&server.url(), Options::default()).await;
     let lines = documented();
     assert!(lines.len() > 10, "the table is read");
-    let large = crate::large::noise(3 << 20);
+    let large = skillopt_queue::conformance::noise(3 << 20);
     store.put_blobs(vec!["b".into(), large]).await.unwrap();
     let run = RunId::new("r1");
     store.append_event(&run, 0, "start".into()).await.unwrap();

@@ -211,6 +211,35 @@ async fn the_queue_goes_on_after_a_failover() {
 }
 
 #[tokio::test]
+async fn the_queue_goes_on_after_a_failover_behind_passwords() {
+    let sentinels = Sentinels::locked();
+    goes_on(&sentinels.url(), 200, || sentinels.master().kill()).await;
+}
+
+#[tokio::test]
+async fn the_queue_goes_on_when_a_node_of_a_cluster_is_replaced() {
+    let cluster = Cluster::with_replicas();
+    // The node of the scripts dies; then its successor freezes, which closes no connection.
+    let mut ways = ["KILL", "STOP"].into_iter();
+    for _ in 0..2 {
+        let way = ways.next().unwrap();
+        goes_on(&cluster.url(), 200, || {
+            let node = cluster.master_of("skillopt:{q}:c");
+            match way {
+                "KILL" => node.kill(),
+                other => node.send(other),
+            }
+        })
+        .await;
+        if way == "KILL" {
+            let is_down = |node: &&Server| node.try_ask(&["PING"]).is_err();
+            cluster.nodes().find(is_down).unwrap().restart();
+            cluster.until_whole();
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_queue_works_across_the_nodes_of_a_cluster() {
     let cluster = Cluster::start();
     goes_on(&cluster.url(), 200, || {}).await;

@@ -5,6 +5,7 @@ mod large;
 mod layout;
 mod losses;
 mod memory;
+mod objects;
 mod on_redis;
 mod proxy;
 mod refused;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use skillopt_queue::conformance::server::{Server, Setup};
+use skillopt_queue::conformance::server::{Sentinels, Server, Setup};
 use skillopt_queue::redis::{Link, Options};
 
 async fn error(url: &str) -> String {
@@ -46,6 +46,26 @@ async fn a_wrong_password_is_told_but_not_shown() {
     assert!(!text.contains("hunter2"), "{text}");
     let text = error(&format!("redis://127.0.0.1:{port}")).await;
     assert!(text.contains("give the right user and password"), "{text}");
+}
+
+#[tokio::test]
+async fn sentinels_that_want_a_password_say_so() {
+    let sentinels = Sentinels::locked();
+    let server = "skillopt:of-the-server@";
+    for (login, tail) in [
+        (server, ""),
+        (server, "?sentinel_user=finder&sentinel_password=hunter2"),
+        (
+            "skillopt:hunter2@",
+            "?sentinel_user=finder&sentinel_password=of-the-sentinels",
+        ),
+    ] {
+        let text = error(&sentinels.url_with(login, tail)).await;
+        assert!(text.contains("password"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+        assert!(!text.contains("of-the"), "{text}");
+        assert!(text.contains("sentinel_password=PASSWORD"), "{text}");
+    }
 }
 
 #[tokio::test]

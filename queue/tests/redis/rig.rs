@@ -27,10 +27,15 @@ pub(crate) async fn open(url: &str, options: Options) -> (RedisQueue, RedisStore
 
 /// A rig of the conformance suite.
 pub(crate) async fn rig(url: &str) -> Rig {
+    rig_with(url, options()).await
+}
+
+/// A rig with these options, and a clock of its own.
+pub(crate) async fn rig_with(url: &str, options: Options) -> Rig {
     let clock = TestClock::new();
     let options = Options {
         clock: Some(Arc::new(clock.clone())),
-        ..options()
+        ..options
     };
     let (queue, store) = open(url, options).await;
     Rig {

@@ -82,3 +82,5 @@ suite!(
 suite!(on_a_cluster, Cluster::start());
 
 suite!(through_sentinels, Sentinels::start());
+
+suite!(through_sentinels_with_passwords, Sentinels::locked());

@@ -54,6 +54,9 @@ fn run(filter: Option<&str>) -> anyhow::Result<(usize, usize)> {
 fn show(report: &Report) {
     let failed = report.failed.len();
     println!("{}: {} passed, {failed} failed", report.file, report.passed);
+    for (id, why) in &report.left_out {
+        println!("  {id} is left out: {why}");
+    }
     for (id, why) in &report.failed {
         println!(
             "  {id}: {}",

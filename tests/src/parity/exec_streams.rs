@@ -31,6 +31,7 @@ fn run_folder(dialect: Dialect, dir: &Path) -> anyhow::Result<Report> {
         file: format!("exec-streams/{}", dialect.as_str()),
         passed: 0,
         failed: Vec::new(),
+        left_out: Vec::new(),
     };
     for case in &cases {
         let file = case["file"].as_str().unwrap_or_default();

@@ -29,11 +29,12 @@ pub fn path() -> &'static Path {
 }
 
 fn build() -> PathBuf {
-    // `<target>/<profile>/deps/<this test>`
+    // `<target>/<profile>/deps/<this test>`; programs lie one folder above.
     let test = std::env::current_exe().expect("a test has a path");
     let folder = test
         .ancestors()
-        .nth(2)
+        .skip(1)
+        .find(|folder| folder.file_name() != Some(OsStr::new("deps")))
         .expect("tests lie in the target folder");
     let target = folder.parent().expect("profiles lie in the target folder");
     let program = folder.join("skillopt");

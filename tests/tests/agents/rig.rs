@@ -62,6 +62,8 @@ pub(crate) struct Job<'a> {
     pub(crate) silence: Duration,
     /// What the provider speaks; `None`: what the CLI does.
     pub(crate) provider: Option<Wire>,
+    /// Another program than the real one.
+    pub(crate) installed: Option<Installed>,
 }
 
 impl Job<'_> {
@@ -76,6 +78,7 @@ impl Job<'_> {
             base: Duration::from_millis(1),
             silence: Tries::default().silence,
             provider: None,
+            installed: None,
         }
     }
 }
@@ -115,7 +118,7 @@ impl Rig {
             Wire::Chat | Wire::Responses => ("authorization", format!("Bearer {KEY}")),
         };
         credential.insert(name, HeaderValue::from_str(&value).unwrap());
-        let installed = installed(job.cli);
+        let installed = job.installed.unwrap_or_else(|| installed(job.cli));
         let collect: Vec<String> = job.collect.iter().map(|p| (*p).to_owned()).collect();
         let order = Order {
             program: Program::Known(job.cli),
@@ -146,6 +149,7 @@ impl Rig {
                     ..Tries::default()
                 },
             },
+            direct: None,
         };
         let done = run(&self.host, order, Arc::new(Plain::new()), Arc::new(Open)).await;
         done.unwrap_or_else(|e| panic!("{e}"))

@@ -1,10 +1,11 @@
 //! `skillopt doctor` says in words what keeps a model from answering, and what to do.
 
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use skillopt_backends::conformance::server::{Reply, Server};
+use skillopt_runtime::clock::unix_ms;
 use skillopt_tests::support::fake::completion;
 use skillopt_tests::support::program::{Ended, command, run};
 use skillopt_tests::support::{Sim, World, sim};
@@ -31,7 +32,15 @@ fn at(url: &str) -> Vec<String> {
 fn check(settings: &[String], env: &[(&str, &str)], code: i32, words: &[&str]) {
     let world = World::new();
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    doctor(&world, &settings, env).code(code).says(words);
+    let ended = doctor(&world, &settings, env).code(code);
+    for word in words {
+        assert!(
+            ended.stdout.contains(word),
+            "it does not say `{word}`:\n{}{}",
+            ended.stdout,
+            ended.stderr
+        );
+    }
 }
 
 #[test]
@@ -41,13 +50,7 @@ fn a_model_that_answers_is_fine() {
         &at(&sim.url()),
         &[],
         0,
-        &[
-            "optimizer model",
-            "target model",
-            "answers",
-            "clock",
-            "fine",
-        ],
+        &["● optimizer model", "● target model", "answers", "● clock"],
     );
 }
 
@@ -73,7 +76,12 @@ fn a_missing_key_is_named() {
         ]
         .map(str::to_owned),
     );
-    check(&settings, &[], 2, &["AZURE_OPENAI_API_KEY"]);
+    check(
+        &settings,
+        &[],
+        2,
+        &["AZURE_OPENAI_API_KEY", "set what is missing"],
+    );
 }
 
 #[test]
@@ -112,7 +120,8 @@ fn nobody_there_and_no_tls_there_are_told_apart() {
 
 #[test]
 fn a_wrong_clock_is_told_also_when_the_blame_falls_on_the_key() {
-    let theirs = SystemTime::now() + Duration::from_secs(3 * 3_600 + 60);
+    let theirs =
+        UNIX_EPOCH + Duration::from_millis(unix_ms()) + Duration::from_secs(3 * 3_600 + 60);
     let date = httpdate::fmt_http_date(theirs);
     for (status, body, code) in [
         (200, completion("ready"), 0),

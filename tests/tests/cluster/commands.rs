@@ -1,5 +1,8 @@
 //! What people ask of a cluster.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use skillopt_tests::support::program::{Process, command, run};
@@ -188,10 +191,11 @@ fn bad_input_is_refused_before_anything_is_sent() {
         ("submit train bad.yaml", "num_epochs"),
         ("submit train none.yaml", "nowhere"),
         (
-            "submit train config.yaml --backend cursor_exec",
-            "cannot be called",
+            "submit train config.yaml --backend curser_exec",
+            "cursor_exec",
         ),
         ("submit eval config.yaml --skill nowhere.md", "nowhere.md"),
+        ("submit data", "is a folder"),
         ("submit train config.yaml --usd 5", "price"),
     ] {
         ask(&world, &cluster, args).code(2).says(&[words]);
@@ -204,6 +208,51 @@ fn nobody_there_has_a_code_of_its_own() {
     let url = format!("http://127.0.0.1:{}", closed_port());
     let ended = run(&mut command(["workers", "--coordinator", &url])).code(7);
     ended.says(&["does not answer", "skillopt up"]);
+}
+
+#[test]
+fn an_address_with_the_wrong_scheme_is_told_so() {
+    let cluster = Cluster::start(0);
+    let url = cluster.url().replace("http://", "https://");
+    let ended = run(&mut command(["workers", "--coordinator", &url])).code(7);
+    ended.says(&["does not speak TLS", "write `http://`"]);
+}
+
+#[test]
+fn whoever_reads_one_line_is_shown_no_error() {
+    let (world, sim, cluster) = (World::new(), Sim::start(&[]), Cluster::start(1));
+    let set = format!("model.openai_compatible_base_url={}", sim.url());
+    let submit = format!("submit train config.yaml --wait --out there --set {set}");
+    ask(&world, &cluster, &submit).code(0);
+    let run = &rows(&ask(&world, &cluster, "runs --json").code(0))[0];
+    let id = run["id"].as_str().expect("a run has an id");
+    for args in [
+        "top",
+        "top --once --json",
+        "runs",
+        "runs --json",
+        "workers",
+        "usage --by tenant",
+        &format!("show {id}"),
+        &format!("why {id}"),
+        &format!("watch {id}"),
+        &format!("watch {id} --json"),
+    ] {
+        let args: Vec<&str> = args.split_whitespace().collect();
+        let mut command = world.ask(&cluster, &args);
+        let piped = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = piped.spawn().expect("the program starts");
+        let out = child.stdout.take().expect("a pipe");
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        let ended = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{args:?}: {}", ended.status);
+        assert!(!said.contains("error"), "{args:?}: {said}");
+    }
 }
 
 #[test]

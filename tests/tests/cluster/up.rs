@@ -112,10 +112,15 @@ fn a_part_that_dies_takes_all_down_and_is_named() {
 #[test]
 fn a_worker_may_leave_and_a_second_one_may_not_come() {
     let world = World::new();
-    let (mut up, _, children) = up(&world);
+    let (mut up, url, children) = up(&world);
     let args = ["up", "--dir", "cluster", "--listen", "127.0.0.1:0"];
     let second = run(command(args).current_dir(world.path(""))).code(2);
     second.says(&["another `skillopt up` (process", "--dir"]);
+    let listen = url.strip_prefix("http://").expect("plain text");
+    let args = ["up", "--dir", "another", "--listen", listen];
+    let second = run(command(args).current_dir(world.path(""))).code(2);
+    second.says(&["is in use already", "--listen 127.0.0.1:0"]);
+    assert!(!world.path("another").exists(), "nothing was started");
     let leave = |n: u32| {
         let name = format!("worker-{n}");
         let worker = children.iter().find(|id| {

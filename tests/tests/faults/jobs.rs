@@ -8,6 +8,7 @@ use skillopt_benchmarks::registry;
 use skillopt_core::capability;
 use skillopt_core::hash::Hash;
 use skillopt_core::job::Key;
+use skillopt_queue::object::Site;
 use skillopt_queue::queue::{Error, Failure, JobState};
 use skillopt_queue::redis::{Link, Options, RedisQueue, RedisStore};
 use skillopt_queue::{Ended, Enqueue, Lane, Leased, Priority, Queue, RunId, Store, Want};
@@ -33,7 +34,7 @@ impl Rogue {
             .build()
             .expect("a runtime");
         let options = Options {
-            objects,
+            objects: objects.map(|url| Site::new(&url, [])),
             ..Options::default()
         };
         let (queue, store) = tokio.block_on(async {

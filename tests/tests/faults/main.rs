@@ -11,6 +11,8 @@ mod budget;
 mod coordinators;
 mod jobs;
 mod network;
+mod nodes;
+mod objects;
 mod redis;
 mod scene;
 mod workers;

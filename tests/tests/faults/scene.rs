@@ -33,7 +33,13 @@ impl Scene {
     /// The same with further arguments of both trainings.
     #[track_caller]
     pub(crate) fn with(latency: &str, args: &[&str]) -> Self {
-        let (sim, world) = (Sim::start(&[]), World::new());
+        Self::in_world(World::new(), latency, args)
+    }
+
+    /// The same with data of one's own.
+    #[track_caller]
+    pub(crate) fn in_world(world: World, latency: &str, args: &[&str]) -> Self {
+        let sim = Sim::start(&[]);
         world.trained(WHOLE, &sim.url(), &[args, &["--slots", "32"]].concat());
         let results = store::results(&world.store(WHOLE));
         assert_eq!(sim.stats().ok(), results, "every answer is kept");

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use skillopt_backends::{CallError, ChatReply};
-use skillopt_core::job::{Failure, FailureClass};
+use skillopt_backends::CallError;
+use skillopt_core::job::{Failure, FailureClass, Usage};
 use skillopt_queue::rates::{Account, Ask, Go, Hold, Outcome, Rates};
 
 use super::instead::Instead;
@@ -14,8 +14,10 @@ use super::instead::Instead;
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(2);
 /// An account that has answered nothing for this long pauses the runs that use it.
 const STUCK_MAX: Duration = Duration::from_secs(15 * 60);
-/// Wait after a 429 that names none.
-const WAIT_UNNAMED: Duration = Duration::from_secs(1);
+/// First and longest wait after a 429 that names none. It doubles with each that comes before the
+/// account has answered another call: where most calls are answered, one may be asked again soon, and
+/// whoever asks too much is slowed down with all others by the account's rates.
+const WAITS_UNNAMED: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Shares the rates of accounts with all other workers.
 pub(super) struct Accounts {
@@ -23,12 +25,20 @@ pub(super) struct Accounts {
     pub(super) rates: Option<Arc<dyn Rates>>,
     /// Accounts with limits or in trouble, as of the last look.
     listed: Mutex<HashMap<String, Account>>,
+    /// How calls went that nobody was told of yet: account, call, outcome.
+    ended: Mutex<Vec<(String, String, Outcome)>>,
+    /// Calls that an account has throttled since it last answered one; those with none are left out.
+    refused: Mutex<HashMap<String, u32>>,
 }
 
 impl Accounts {
     pub(super) fn new(rates: Option<Arc<dyn Rates>>) -> Self {
-        let listed = Mutex::default();
-        Self { rates, listed }
+        Self {
+            rates,
+            listed: Mutex::default(),
+            ended: Mutex::default(),
+            refused: Mutex::default(),
+        }
     }
 
     /// Looks at which accounts have limits or are in trouble.
@@ -41,11 +51,11 @@ impl Accounts {
         }
     }
 
-    /// Waits until the account allows the call; returns what to do instead if that takes long.
-    pub(super) async fn wait_for_turn(&self, ask: &Ask) -> Option<Instead> {
+    /// Waits until the account allows the call; returns what to do instead if that takes longer than
+    /// `left`.
+    pub(super) async fn wait_for_turn(&self, ask: &Ask, mut left: Duration) -> Option<Instead> {
         let rates = self.rates.as_ref()?;
         let account = ask.account.as_str();
-        let mut left = WAIT_MAX;
         while self.listed().contains_key(account) {
             let asked = rates.ask(std::slice::from_ref(ask)).await;
             let (wait, why) = match asked.map(|mut all| all.pop()) {
@@ -72,16 +82,15 @@ impl Accounts {
         None
     }
 
-    /// Tells how a call went.
-    pub(super) async fn report(
-        &self,
-        account: &str,
-        id: &str,
-        answer: &Result<ChatReply, CallError>,
-    ) {
-        let Some(rates) = &self.rates else { return };
-        let outcome = outcome(answer);
+    /// Notes how a call went; [`Self::tell`] tells it.
+    pub(super) fn ended(&self, account: &str, id: &str, outcome: Outcome) {
+        if self.rates.is_none() {
+            return;
+        }
         let is_trouble = matches!(outcome, Outcome::Throttled(_) | Outcome::Failed);
+        if matches!(outcome, Outcome::Answered(_)) {
+            self.refused().remove(account);
+        }
         if !is_trouble && !self.listed().contains_key(account) {
             return;
         }
@@ -90,8 +99,22 @@ impl Accounts {
             self.listed().entry(account.to_owned()).or_default();
         }
         let done = (account.to_owned(), id.to_owned(), outcome);
-        // A lost report frees its place when the call's time is over.
-        drop(rates.report(&[done]).await);
+        self.untold().push(done);
+    }
+
+    /// Tells all workers how calls went.
+    pub(super) async fn tell(&self) {
+        let Some(rates) = &self.rates else { return };
+        let done = std::mem::take(&mut *self.untold());
+        if !done.is_empty() {
+            // A lost report frees its place when the call's time is over.
+            drop(rates.report(&done).await);
+        }
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Vec<(String, String, Outcome)>> {
+        // No section under this lock can panic half-way.
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a 429 means for the job: it goes back, for it is the account's trouble, not its own.
@@ -105,9 +128,23 @@ impl Accounts {
             return Some(Instead::Refused(stuck(account)));
         }
         let wait = retry_after
-            .unwrap_or(WAIT_UNNAMED)
+            .unwrap_or_else(|| self.wait_unnamed(account))
             .min(skillopt_runtime::retry::HINT_MAX);
         Some(Instead::later(wait, error.to_string()))
+    }
+
+    fn wait_unnamed(&self, account: &str) -> Duration {
+        let mut refused = self.refused();
+        let times = refused.entry(account.to_owned()).or_default();
+        let (first, most) = WAITS_UNNAMED;
+        let wait = first.saturating_mul(1 << (*times).min(20)).min(most);
+        *times = times.saturating_add(1);
+        wait
+    }
+
+    fn refused(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        // No section under this lock can panic half-way.
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stuck_for(&self, account: &str) -> Duration {
@@ -121,20 +158,20 @@ impl Accounts {
     }
 }
 
-fn outcome(answer: &Result<ChatReply, CallError>) -> Outcome {
-    match answer {
-        Ok(reply) => {
-            let usage = reply.usage;
-            Outcome::Answered(usage.prompt_tokens.saturating_add(usage.completion_tokens))
-        }
-        Err(CallError::Throttled { retry_after, .. }) => Outcome::Throttled(*retry_after),
-        Err(
-            CallError::Server { .. }
-            | CallError::Connection { .. }
-            | CallError::Timeout { .. }
-            | CallError::Stalled { .. },
-        ) => Outcome::Failed,
-        Err(_) => Outcome::Nothing,
+/// What an answer says about the account.
+pub(super) const fn answered(usage: Usage) -> Outcome {
+    Outcome::Answered(usage.prompt_tokens.saturating_add(usage.completion_tokens))
+}
+
+/// What an error says about the account.
+pub(super) const fn failed(error: &CallError) -> Outcome {
+    match error {
+        CallError::Throttled { retry_after, .. } => Outcome::Throttled(*retry_after),
+        CallError::Server { .. }
+        | CallError::Connection { .. }
+        | CallError::Timeout { .. }
+        | CallError::Stalled { .. } => Outcome::Failed,
+        _ => Outcome::Nothing,
     }
 }
 

@@ -24,17 +24,20 @@ pub(super) fn worst(request: &ChatRequest, price: Option<Price>) -> Amount {
     let bytes = bytes + tools.map(|bytes| bytes as u64 + OVERHEAD).sum::<u64>();
     let schema = request.schema.as_ref();
     let schema = schema.map_or(0, |named| named.schema.to_string().len() as u64);
-    let usage = Usage {
-        calls: 1,
-        prompt_tokens: bytes + schema + OVERHEAD,
-        completion_tokens: u64::from(request.max_tokens),
-        ..Usage::default()
-    };
+    at_most(
+        bytes + schema + OVERHEAD,
+        u64::from(request.max_tokens),
+        price,
+    )
+}
+
+/// Returns what a call of so many tokens comes to at most.
+pub(super) fn at_most(prompt_tokens: u64, completion_tokens: u64, price: Option<Price>) -> Amount {
     Amount {
-        micro_usd: price.map_or(0, |price| {
-            price.at_most(usage.prompt_tokens, usage.completion_tokens)
-        }),
-        ..spent(usage, None)
+        requests: 1,
+        prompt_tokens,
+        completion_tokens,
+        micro_usd: price.map_or(0, |price| price.at_most(prompt_tokens, completion_tokens)),
     }
 }
 
@@ -70,21 +73,14 @@ pub(super) fn input(most: Amount, price: Option<Price>) -> Amount {
     spent(usage, price)
 }
 
-/// Returns what a failed call may have been billed: what the provider says; where it refused the
-/// call, nothing; where it may have worked, `most`, for an answer that nobody has seen may have been
+/// Returns what a failed call may have been billed that says nothing of it: where the provider refused
+/// it, nothing; where it may have worked, `most`, for an answer that nobody has seen may have been
 /// as long as allowed, and a cap has to hold also then.
-pub(super) fn billed(error: &CallError, most: Amount, price: Option<Price>) -> Amount {
+pub(super) fn billed(error: &CallError, most: Amount) -> Amount {
     match error {
-        CallError::Unfit { usage, .. }
-        | CallError::Filtered { usage, .. }
-        | CallError::Refused { usage, .. }
-            if usage.prompt_tokens > 0 =>
-        {
-            spent(*usage, price)
-        }
         e if e.may_be_billed() => most,
         // There was no request.
-        CallError::Connection { .. } => Amount::default(),
+        CallError::Connection { .. } | CallError::SignIn(_) => Amount::default(),
         _ => Amount {
             requests: 1,
             ..Amount::default()
@@ -160,36 +156,25 @@ mod tests {
             completion_tokens: 900,
             micro_usd: 1_000,
         };
-        let price = Some(Price {
-            input: 1_000_000,
-            output: 1_000_000,
-            ..Price::default()
-        });
         let whole = (1, 100, 900, 1_000);
-        let unfit = |prompt_tokens: u64| CallError::Unfit {
+        let unfit = CallError::Unfit {
             endpoint: endpoint(),
             detail: "no JSON".to_owned(),
-            usage: Usage {
-                prompt_tokens,
-                completion_tokens: prompt_tokens / 10,
-                ..Usage::default()
-            },
+            usage: Usage::default(),
+        };
+        let late = || CallError::Timeout {
+            endpoint: endpoint(),
+            limit: std::time::Duration::from_secs(1),
         };
         for (error, expected) in [
             (connection("client error (Connect): refused"), (0, 0, 0, 0)),
-            (unfit(50), (1, 50, 5, 55)),
-            (unfit(0), whole),
+            (unfit, whole),
+            (CallError::SignIn(Box::new(late())), (0, 0, 0, 0)),
             (
                 connection("connection closed before message completed"),
                 whole,
             ),
-            (
-                CallError::Timeout {
-                    endpoint: endpoint(),
-                    limit: std::time::Duration::from_secs(1),
-                },
-                whole,
-            ),
+            (late(), whole),
             (
                 CallError::Throttled {
                     endpoint: endpoint(),
@@ -198,7 +183,7 @@ mod tests {
                 (1, 0, 0, 0),
             ),
         ] {
-            let a = billed(&error, most, price);
+            let a = billed(&error, most);
             let found = (
                 a.requests,
                 a.prompt_tokens,

@@ -1,7 +1,7 @@
 //! Caps, rates and copies, over a model whose times and answers are chosen.
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use async_trait::async_trait;
 use skillopt_backends::{Message, Role};
@@ -21,6 +21,8 @@ struct Model {
     calls: AtomicU32,
     times: Mutex<VecDeque<Duration>>,
     throttled: AtomicU32,
+    /// Whether it says nothing of tokens.
+    is_silent: AtomicBool,
 }
 
 #[async_trait]
@@ -43,13 +45,18 @@ impl ChatModel for Model {
             completion_tokens: u64::from(n * 37 % MAX_TOKENS),
             ..Usage::default()
         };
+        let usage = if self.is_silent.load(Ordering::Relaxed) {
+            Usage::default()
+        } else {
+            usage
+        };
         Ok(ChatReply::text(n.to_string(), usage))
     }
 }
 
 struct Rig {
     ledger: MemoryLedger,
-    meter: Meter,
+    meter: Arc<Meter>,
     model: Model,
     profile: Profile,
     payer: Payer,
@@ -61,7 +68,7 @@ impl Rig {
         let ledger = MemoryLedger::new(clock.clone());
         let rates: Arc<dyn Rates> = Arc::new(MemoryRates::new(clock));
         Self {
-            meter: Meter::new("w1", Arc::new(ledger.clone()), Some(rates)),
+            meter: Arc::new(Meter::new("w1", Arc::new(ledger.clone()), Some(rates))),
             ledger,
             model: Model::default(),
             profile: Profile {
@@ -134,7 +141,7 @@ async fn what_is_billed_stays_within_the_cap_and_the_rest_is_refused() {
                 loop {
                     match rig.call(&format!("{caller}/{call}"), 0).await {
                         Metered::Made(answer) => {
-                            paid += spent(answer.unwrap().usage, rig.payer.price).micro_usd;
+                            paid += cost::spent(answer.unwrap().usage, rig.payer.price).micro_usd;
                             break;
                         }
                         Metered::Not(Instead::Later { wait, .. }) => {
@@ -181,6 +188,25 @@ async fn uncapped_calls_are_counted_in_batches() {
     let spent = rig.balance("run/r1").await.spent;
     assert_eq!((spent.requests, spent.prompt_tokens), (5, 100));
     assert!(spent.micro_usd > 100);
+}
+
+/// A cap holds also over a provider that does not count.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_counted_is_settled_at_the_most() {
+    for is_capped in [true, false] {
+        let rig = Rig::new(is_capped);
+        rig.model.is_silent.store(true, Ordering::Relaxed);
+        assert!(matches!(rig.call("a", 0).await, Metered::Made(Ok(_))));
+        rig.meter.flush().await.unwrap();
+        let balance = rig.balance("run/r1").await;
+        assert_eq!(balance.reserved, Amount::default());
+        let once = Amount {
+            requests: 1,
+            ..Amount::default()
+        };
+        let expected = if is_capped { most(&rig) } else { once };
+        assert_eq!(balance.spent, expected);
+    }
 }
 
 /// It may have been paid, with as long an answer as was allowed.

@@ -99,7 +99,9 @@ pub(super) fn advice(error: &CallError, profile: &Profile) -> String {
         CallError::SignIn(error) => return advice(error, profile),
         CallError::Unauthorized { .. } => backend.map(credentials),
         CallError::Connection { .. } => fits(NETWORK),
-        CallError::Misconfigured { status: 0, .. } => None,
+        CallError::Misconfigured { status: 0, .. } => {
+            Some("set what is missing, then ask again".to_owned())
+        }
         CallError::Misconfigured { .. } | CallError::Rejected { .. } => fits(SETTINGS),
         _ => None,
     };

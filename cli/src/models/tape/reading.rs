@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Worked, Workspace};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Gate, Worked, Workspace};
 use skillopt_core::hash::Hash;
 
 use super::{Said, asked, key};
@@ -112,7 +112,12 @@ impl ChatModel for Replayed {
         said.answer()
     }
 
-    async fn work(&self, _: &ChatRequest, _: &Workspace) -> Result<(ChatReply, Worked), CallError> {
+    async fn work(
+        &self,
+        _: &ChatRequest,
+        _: &Workspace,
+        _: &Arc<dyn Gate>,
+    ) -> Result<(ChatReply, Worked), CallError> {
         Err(CallError::Misconfigured {
             endpoint: self.recording.path.display().to_string(),
             status: 0,

@@ -11,7 +11,7 @@ use skillopt_proto::v1::{DownloadRequest, DownloadResponse};
 use tonic::Status;
 
 use super::super::error::Error;
-use super::super::folders::{Export, Folders, Reading};
+use super::super::folders::{Export, Folders, Shown};
 use super::super::live::Live;
 use super::super::record::RunRecord;
 use super::super::rows::state_words;
@@ -38,7 +38,7 @@ struct Files {
     id: String,
     live: Live,
     _export: Option<Export>,
-    _reading: Reading,
+    _shown: Shown,
 }
 
 /// Returns the files of a run's folder, made again if it is not here.
@@ -47,11 +47,11 @@ pub(super) async fn files(
     run: &RunRecord,
     asked: &DownloadRequest,
 ) -> Result<impl Stream<Item = Result<DownloadResponse, Status>> + Send + use<>, Error> {
-    let reading = desk.folders.restore(run, &desk.live).await?;
+    let shown = desk.folders.restore(run, &desk.live).await?;
     let is_live = desk.live.get(&run.id).is_some();
-    let folder = desk.folders.of(&run.id);
+    let folder = shown.folder();
     let words = state_words(run);
-    Folders::write_status(&folder, &words, &run.cause).map_err(|e| io(&e))?;
+    Folders::write_status(folder, &words, &run.cause).map_err(|e| io(&e))?;
     let mut left = VecDeque::new();
     list(folder.root(), &mut left).map_err(|e| io(&e))?;
     let export = if asked.with_store {
@@ -70,7 +70,7 @@ pub(super) async fn files(
         id: run.id.clone(),
         live: desk.live.clone(),
         _export: export,
-        _reading: reading,
+        _shown: shown,
     };
     Ok(futures_util::stream::unfold(Some(files), |files| async {
         let mut files = files?;

@@ -7,6 +7,7 @@ use skillopt_core::job::FailureClass;
 use skillopt_queue::{RunId, store};
 
 use super::super::course::{Place, course};
+use super::super::folders;
 use super::super::live::LiveRun;
 use super::super::purse;
 use super::super::record::{RunRecord, State, Try};
@@ -49,7 +50,7 @@ impl Runner {
         self.take_back(id, active, &outcome).await;
         self.settle(id, active, &outcome).await?;
         if outcome.is_ok() {
-            self.folders.keep(id, has_items(&run));
+            self.folders.keep(id, folders::is_written(&run));
         }
         Ok(())
     }
@@ -119,7 +120,7 @@ impl Runner {
         let name = RunId::new(&run.id);
         let events = log::read(store.as_ref(), &name).await?;
         active.set_known_events(events.len() as u64);
-        let folder = self.folders.of(&run.id);
+        let folder = self.folders.at_work(run);
         self.folders.begin(&folder, run, unpacked.is_fresh())?;
         let payers = self.payers(run, &unpacked).await?;
         if !payers.is_capped() {
@@ -132,7 +133,7 @@ impl Runner {
             log_name: name.clone(),
             run: name,
             folder,
-            has_items: has_items(run),
+            has_items: folders::is_written(run),
             shutdown: active.shutdown.clone(),
             watcher: live.watcher(),
             payers,
@@ -254,12 +255,6 @@ impl Runner {
             }
         }
     }
-}
-
-/// Whether the folders of items are written as answers come. Of a sweep, hardly anybody fetches
-/// them, and they cost more than all else that a coordinator does: they are made when asked for.
-const fn has_items(run: &RunRecord) -> bool {
-    run.sweep.is_empty()
 }
 
 /// Says why a run came to another end before it was where it had been: it waits for a person, since

@@ -100,6 +100,12 @@ impl Source {
                 if let Some(password) = &address.password {
                     builder = builder.set_client_to_redis_password(password);
                 }
+                if let Some(user) = &address.sentinel_user {
+                    builder = builder.set_client_to_sentinel_username(user);
+                }
+                if let Some(password) = &address.sentinel_password {
+                    builder = builder.set_client_to_sentinel_password(password);
+                }
                 if let Some(certificates) = certificates {
                     builder = builder
                         .set_client_to_redis_certificates(certificates.clone())

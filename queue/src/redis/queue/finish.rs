@@ -6,6 +6,7 @@ use ::redis::Cmd;
 use skillopt_core::job::Key;
 use tokio::sync::{mpsc, oneshot};
 
+use super::pace::Pace;
 use super::{Core, nonsense};
 use crate::message::Ticket;
 use crate::queue::Failure;
@@ -70,7 +71,11 @@ pub(super) async fn end(core: &Core, ticket: Ticket, end: End) -> Result<u8, Err
 /// Sends ends until the queue is dropped.
 pub(super) async fn run(core: Arc<Core>, mut ended: mpsc::Receiver<Item>) {
     let mut items = Vec::new();
+    let mut pace = Pace::default();
     while let Some(first) = ended.recv().await {
+        // Others that end at the same moment go along.
+        tokio::task::yield_now().await;
+        pace.turn(1 + ended.len()).await;
         let mut bytes = first.bytes();
         items.push(first);
         while items.len() < BATCH_MAX

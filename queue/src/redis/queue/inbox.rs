@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::redis::{Cmd, Value, cmd};
+use ::redis::{Value, pipe};
 use bytes::Bytes;
 use skillopt_core::job::Key;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Core;
+use super::pace::Pace;
 use crate::message::{Fence, RunId};
-use crate::notice::Ended;
 use crate::redis::letter::{key_of, letter};
 use crate::redis::link::Conn;
 use crate::redis::reply::{self, Reader};
@@ -20,17 +21,34 @@ use crate::store::Error;
 /// One blocking read.
 const BLOCK: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(5);
+/// Reads that may wait to be understood.
+const AHEAD: usize = 2;
 /// An inbox that nobody reads is forgotten after this time.
 const LIFE_MS: u64 = 600_000;
 /// Its life is lengthened this often.
 const LIVE_AGAIN: Duration = Duration::from_secs(120);
 
-/// Reads until the queue is dropped.
+/// News of one read.
+type News = Vec<(Bytes, Vec<Value>)>;
+
+/// Reads until the queue is dropped. The next news are read while those before are understood.
 pub(super) async fn run(core: Arc<Core>) {
+    let (read, mut news) = mpsc::channel(AHEAD);
+    let understand = async {
+        while let Some(entries) = news.recv().await {
+            hear(&core, entries).await;
+        }
+    };
+    tokio::join!(listen(&core, read), understand);
+}
+
+async fn listen(core: &Core, news: mpsc::Sender<News>) {
     let key = core.link.key(&format!("i:{}", core.client));
     let mut conn: Option<Conn> = None;
     let mut last = Bytes::from_static(b"0-0");
+    let mut has_read = false;
     let mut lived = Instant::now();
+    let mut pace = Pace::default();
     loop {
         let Some(open) = &mut conn else {
             match core.link.own().await {
@@ -40,47 +58,44 @@ pub(super) async fn run(core: Arc<Core>) {
             // What was read is gone from the stream, so that all that is there is news. (After a
             // failover the numbers may be lower than those before.)
             last = Bytes::from_static(b"0-0");
+            has_read = false;
             continue;
         };
-        let mut read = cmd("XREAD");
-        read.arg("COUNT")
+        pace.turn(0).await;
+        let mut calls = pipe();
+        if has_read {
+            calls.cmd("XTRIM").arg(&key).arg("MINID").arg(after(&last));
+        }
+        if lived.elapsed() > LIVE_AGAIN {
+            lived = Instant::now();
+            calls.cmd("PEXPIRE").arg(&key).arg(LIFE_MS);
+        }
+        calls
+            .cmd("XREAD")
+            .arg("COUNT")
             .arg(64)
             .arg("BLOCK")
-            .arg(BLOCK.as_millis() as u64);
-        read.arg("STREAMS").arg(&key).arg(&last[..]);
-        let entries = match timeout(BLOCK + GRACE, open.send(&read)).await {
-            Ok(Ok(answer)) => reply::entries(answer),
+            .arg(BLOCK.as_millis() as u64)
+            .arg("STREAMS")
+            .arg(&key)
+            .arg(&last[..]);
+        let count = calls.len();
+        let entries = match timeout(BLOCK + GRACE, open.send_all(&calls, count)).await {
+            Ok(Ok(mut answers)) => answers.pop().map(reply::entries).unwrap_or_default(),
             Ok(Err(_)) | Err(_) => {
                 conn = None;
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
-        let Some((newest, _)) = entries.last() else {
-            if lived.elapsed() > LIVE_AGAIN {
-                lived = Instant::now();
-                // If this fails, the jobs are asked for again.
-                drop(open.send(&expire(&key)).await);
+        has_read = !entries.is_empty();
+        if let Some((newest, _)) = entries.last() {
+            last = newest.clone();
+            if news.send(entries).await.is_err() {
+                return;
             }
-            continue;
-        };
-        last = newest.clone();
-        let mut read_off = cmd("XTRIM");
-        read_off.arg(&key).arg("MINID").arg(after(&last));
-        // Answered before the next read.
-        drop(timeout(GRACE, open.send(&read_off)).await);
-        hear(&core, entries).await;
-        if lived.elapsed() > LIVE_AGAIN {
-            lived = Instant::now();
-            drop(timeout(GRACE, open.send(&expire(&key))).await);
         }
     }
-}
-
-fn expire(key: &str) -> Cmd {
-    let mut expire = cmd("PEXPIRE");
-    expire.arg(key).arg(LIFE_MS);
-    expire
 }
 
 /// The id after `id`.
@@ -89,7 +104,7 @@ fn after(id: &[u8]) -> String {
     format!("{ms}-{}", number + 1)
 }
 
-async fn hear(core: &Core, entries: Vec<(Bytes, Vec<Value>)>) {
+async fn hear(core: &Core, entries: News) {
     let mut results = Vec::new();
     for (_, fields) in entries {
         for pair in fields.chunks_exact(2) {
@@ -130,16 +145,14 @@ fn one(core: &Core, kind: &[u8], value: &[u8]) -> Option<()> {
 /// Reads stored results and hands them to everyone who waits for them.
 pub(super) async fn deliver(core: &Core, keys: &[Key]) -> Result<(), Error> {
     let found = core.store.find(keys).await?;
-    for (key, found) in keys.iter().zip(found) {
-        match found {
-            Found::Small(result) => core.waiting.result(*key, |mailbox| {
-                mailbox.put(*key, Ended::Result(result.clone()));
-            }),
-            Found::Large(_) => core
-                .waiting
-                .result(*key, |mailbox| mailbox.put_stored(*key)),
-            Found::Nothing => {}
-        }
-    }
+    let results = keys.iter().zip(found).filter_map(|(key, found)| {
+        let result = match found {
+            Found::Small(result) => Some(result),
+            Found::Large(_) => None,
+            Found::Nothing => return None,
+        };
+        Some((*key, result))
+    });
+    core.waiting.results(results);
     Ok(())
 }

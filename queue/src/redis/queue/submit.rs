@@ -9,6 +9,7 @@ use skillopt_core::job::Key;
 use tokio::sync::{mpsc, oneshot};
 
 use super::inbox::deliver;
+use super::pace::Pace;
 use super::{Core, nonsense, time_arg};
 use crate::message::Enqueue;
 use crate::notice::{Mailbox, Notices};
@@ -184,6 +185,7 @@ fn full(core: &Core, new: usize, present: usize) -> Error {
 /// Sends submissions until the queue is dropped.
 pub(super) async fn run(core: Arc<Core>, mut submitted: mpsc::Receiver<Item>) {
     let mut next = None;
+    let mut pace = Pace::default();
     loop {
         let Some(first) = (match next.take() {
             Some(item) => Some(item),
@@ -192,6 +194,7 @@ pub(super) async fn run(core: Arc<Core>, mut submitted: mpsc::Receiver<Item>) {
             return;
         };
         let mut jobs = first.jobs.len();
+        pace.turn(jobs + submitted.len()).await;
         let mut items = vec![first];
         while let Ok(item) = submitted.try_recv() {
             jobs += item.jobs.len();

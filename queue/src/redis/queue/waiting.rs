@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use skillopt_core::job::Key;
 use tokio::time::Instant;
 
 use crate::message::{Enqueue, RunId};
-use crate::notice::{Ended, Mailbox};
+use crate::notice::{Ended, Mailbox, Post};
 use crate::queue::{DeadLetter, Which};
 
 /// By job, everyone in this process who waits for it.
@@ -111,12 +112,20 @@ impl Waiting {
         keys.filter(|key| all.contains_key(key)).collect()
     }
 
-    /// Ends a job for everyone who waits for it. A stored result is true for whoever asks.
-    pub(super) fn result(&self, key: Key, tell: impl Fn(&Mailbox)) {
-        let job = self.lock().remove(&key);
-        for wait in job.into_iter().flat_map(|job| job.waits) {
-            tell(&wait.mailbox);
+    /// Ends jobs for everyone who waits for them; `None` is a result that has to be read from the
+    /// store. A stored result is true for whoever asks.
+    pub(super) fn results(&self, found: impl Iterator<Item = (Key, Option<Bytes>)>) {
+        let mut post = Post::default();
+        {
+            let mut all = self.lock();
+            for (key, result) in found {
+                let job = all.remove(&key);
+                for wait in job.into_iter().flat_map(|job| job.waits) {
+                    post.add(wait.mailbox, key, result.clone().map(Ended::Result));
+                }
+            }
         }
+        post.deliver();
     }
 
     /// Tells that the job with this number is dead.

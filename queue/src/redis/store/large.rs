@@ -3,6 +3,7 @@
 use ::redis::Cmd;
 use bytes::Bytes;
 use skillopt_core::hash::Hash;
+use skillopt_core::job::Key;
 use tokio::task::spawn_blocking;
 
 use super::entry::Entry;
@@ -101,6 +102,29 @@ impl RedisStore {
             }
             Entry::Value(_) | Entry::Blob(_) => Ok(false),
         }
+    }
+
+    /// Looks for the content of a result that is not where it should be. A node of a cluster may have
+    /// died with it, while another one still has the result's name.
+    ///
+    /// Without an object store the name is taken back, so that whoever wants the result can have it
+    /// made again. With one the content is somewhere, unless it was deleted or another place is named
+    /// here: then nothing is taken back, for it was paid for.
+    pub(super) async fn recover(&self, key: Key, hash: Hash) -> Result<Option<Bytes>, Error> {
+        let Some(objects) = &self.objects else {
+            let forget = one("DEL", &self.result_key(key));
+            self.link.call(&forget).await?;
+            return Ok(None);
+        };
+        if !objects.has(&object_name(hash)).await? {
+            return Err(Error::Lost {
+                what: format!("the content of result `{key}` in the object store"),
+            });
+        }
+        let entry = Entry::Object;
+        let set = self.set(&self.blob_key(hash), &entry.write(), false);
+        self.link.call(&set).await?;
+        self.large(hash, &entry, false).await
     }
 
     fn objects(&self, hash: Hash) -> Result<&Objects, Error> {

@@ -89,6 +89,11 @@ impl Setup {
         })
     }
 
+    /// Returns a variable of the case's environment.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        self.env.get(name).cloned()
+    }
+
     pub(super) fn profile(&self, role: Role) -> Profile {
         prepare::profile(&self.config, role)
     }

@@ -1,0 +1,108 @@
+//! What a worker is told of a run.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use skillopt_backends::{CallError, ChatReply, Worked};
+use skillopt_core::job::Usage;
+use skillopt_runtime::redact::redact;
+
+use crate::run::Finished;
+use crate::trace;
+use crate::verdict::{Verdict, usage};
+
+/// Makes what a worker is told. `key` is one that lay in the sandbox; empty if there was none.
+pub(super) fn reply(
+    finished: Finished,
+    backend: &str,
+    key: &str,
+) -> Result<(ChatReply, Worked), CallError> {
+    let (text, failed) = match &finished.verdict {
+        Verdict::Answered(text) => (text.clone(), None),
+        Verdict::Failed(why) => {
+            let text = finished.account.final_text.clone().unwrap_or_default();
+            (text, Some(why.clone()))
+        }
+        Verdict::NotJudged(error) => return Err(error.clone()),
+    };
+    let is_direct = !key.is_empty();
+    let mut facts = Map::new();
+    let mut put = |name: &str, value: Value| facts.insert(name.to_owned(), value);
+    put("agent", backend.into());
+    put("ending", json!(finished.account.outcome));
+    let usage = if is_direct {
+        put("tokens", "as the program itself counts them".into());
+        if !finished.kept_from.is_empty() {
+            put("refused", finished.kept_from.clone().into());
+        }
+        own_usage(&finished)
+    } else {
+        put("skill_reached_the_model", finished.is_skill_seen.into());
+        put("requests", finished.record.exchanges.len().into());
+        let counted = usage(&finished.record);
+        Usage {
+            calls: counted.calls.max(1),
+            ..counted
+        }
+    };
+    if !finished.record.refused.is_empty() {
+        let words = finished.record.refused.iter().map(ToString::to_string);
+        put("refused", words.collect());
+        put("refusals", finished.record.refusals.into());
+    }
+    if !finished.refused.is_empty() {
+        let words = finished.refused.iter();
+        let words = words.map(|file| format!("{}: {}", file.path.display(), file.why));
+        put("files_refused", words.collect());
+    }
+    let mut trace = trace::entries(&finished.record);
+    if trace.is_empty() {
+        trace = finished.account.trace;
+    }
+    let files: BTreeMap<String, Vec<u8>> = finished
+        .files
+        .into_iter()
+        .map(|(path, bytes)| (path.to_string_lossy().into_owned(), bytes))
+        .collect();
+    let mut worked = Worked {
+        failed,
+        files,
+        facts,
+        trace,
+    };
+    if is_direct {
+        scrub(&mut worked, key);
+    }
+    Ok((ChatReply::text(text, usage), worked))
+}
+
+/// The tokens of a program that has no relay, as it counts them.
+fn own_usage(finished: &Finished) -> Usage {
+    let told = finished.account.usage.unwrap_or_default();
+    Usage {
+        calls: 1,
+        prompt_tokens: told.input_tokens,
+        completion_tokens: told.output_tokens,
+        cached_tokens: told.cached_input_tokens,
+        reasoning_tokens: told.reasoning_output_tokens.unwrap_or(0),
+        ..Usage::default()
+    }
+}
+
+/// Takes a key out of what an agent did that could read it.
+fn scrub(worked: &mut Worked, key: &str) {
+    for entry in worked.trace.iter_mut().chain(worked.facts.values_mut()) {
+        let text = entry.to_string();
+        if text.contains(key)
+            && let Ok(clean) = serde_json::from_str(&redact(&text, &[key]))
+        {
+            *entry = clean;
+        }
+    }
+    for bytes in worked.files.values_mut() {
+        let holds = bytes.windows(key.len()).any(|part| part == key.as_bytes());
+        if holds {
+            *bytes = redact(&String::from_utf8_lossy(bytes), &[key]).into_bytes();
+        }
+    }
+}

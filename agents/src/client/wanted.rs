@@ -1,0 +1,75 @@
+//! Which CLI a profile names, and where it lies.
+
+use skillopt_backends::agents::declared::Declared;
+use skillopt_backends::declare::Local;
+use skillopt_core::job::Profile;
+
+use crate::cli::{self, Cli};
+use crate::installed::{Installed, NotInstalled};
+use crate::relay::Wire;
+use crate::run::Program;
+
+/// The CLI that a profile names.
+pub(super) enum Wanted {
+    Known(&'static Cli),
+    Declared(Box<Declared>),
+}
+
+/// The backend whose CLI a user declares.
+pub(super) const DECLARED: &str = "declared_exec";
+
+impl Wanted {
+    pub(super) fn of(profile: &Profile) -> Result<Self, String> {
+        if profile.backend != DECLARED {
+            let cli = cli::find(&profile.backend);
+            return Ok(Self::Known(cli.ok_or("this release cannot run it")?));
+        }
+        let Some(declared) = profile.settings.get("cli") else {
+            return Err(
+                "`model.agent_cli` names no file that declares the agent; docs/new-agent-cli.md has \
+                 an example"
+                    .to_owned(),
+            );
+        };
+        let declared = Declared::read(declared).map_err(|why| format!("`agent_cli` {why}"))?;
+        Ok(Self::Declared(Box::new(declared)))
+    }
+
+    pub(super) const fn wire(&self) -> Wire {
+        match self {
+            Self::Known(cli) => cli.wire,
+            Self::Declared(declared) => cli::declared::wire(declared),
+        }
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        matches!(self, Self::Known(cli) if cli.is_direct)
+    }
+
+    pub(super) fn install(
+        &self,
+        local: &Local<'_>,
+        release: &str,
+    ) -> Result<Installed, NotInstalled> {
+        // A bare name is looked up, as in a shell.
+        let path = (local.env)("PATH").unwrap_or_default();
+        let configured = |backend: &str| local.options.text(&format!("{backend}_path"));
+        match self {
+            Self::Known(cli) => {
+                let at = configured(cli.backend);
+                Installed::find_release(cli, at.as_deref(), &path, release)
+            }
+            Self::Declared(declared) => {
+                let at = configured(DECLARED);
+                Installed::find_declared(declared, at.as_deref(), &path, release)
+            }
+        }
+    }
+
+    pub(super) fn program(&self) -> Program<'_> {
+        match self {
+            Self::Known(cli) => Program::Known(cli),
+            Self::Declared(declared) => Program::Declared(declared),
+        }
+    }
+}

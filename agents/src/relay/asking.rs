@@ -1,0 +1,170 @@
+//! Asks a provider until there is an answer worth handing on.
+
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use skillopt_backends::{CallError, Gate, Passed, Permit};
+use tokio::time::Instant;
+
+use super::leaving::Leaving;
+use super::log::Log;
+use super::way_out::{Answer, WayOut};
+use super::{Tries, fault};
+
+/// What came of a request.
+pub(super) enum Tried {
+    /// An answer begins.
+    Answered {
+        answer: Answer,
+        permit: Box<dyn Permit>,
+        tries: u32,
+    },
+    /// The provider says no; the permit is there if nobody was told of it yet.
+    Refused {
+        answer: Answer,
+        permit: Option<Box<dyn Permit>>,
+        tries: u32,
+    },
+    /// There was no answer.
+    Unreached(String),
+    /// The gate did not let it out.
+    Shut(String),
+}
+
+/// What a request is asked with.
+pub(super) struct Asking<'a> {
+    pub(super) leaving: &'a Leaving,
+    pub(super) endpoint: &'a str,
+    pub(super) way_out: &'a dyn WayOut,
+    pub(super) gate: &'a dyn Gate,
+    pub(super) tries: Tries,
+}
+
+impl Asking<'_> {
+    /// Asks, and asks again what may yet succeed; every try goes through the gate by itself.
+    pub(super) async fn ask(&self, waiting: &Waiting<'_>) -> Tried {
+        let (tries, leaving) = (self.tries, self.leaving);
+        let mut failed = 0;
+        loop {
+            let permit = match self.gate.enter(leaving.at_most).await {
+                Ok(permit) => permit,
+                Err(why) => return Tried::Shut(why),
+            };
+            waiting.is_asking();
+            let answer = self.way_out.post(
+                &leaving.uri,
+                leaving.headers.clone(),
+                leaving.body.clone(),
+                tries.first_byte,
+            );
+            let answer = answer.await;
+            failed += 1;
+            let (error, wait) = match &answer {
+                Ok(answer) if may_pass(answer.status()) => {
+                    let (status, wait) = (answer.status().as_u16(), retry_after(answer.headers()));
+                    waiting.has_failed(status);
+                    let words = String::new();
+                    (fault::of_status(self.endpoint, status, words, wait), wait)
+                }
+                Ok(_) => return over(answer, Some(permit), failed),
+                Err(words) => {
+                    let error = CallError::Connection {
+                        endpoint: self.endpoint.to_owned(),
+                        detail: words.clone(),
+                    };
+                    (error, None)
+                }
+            };
+            permit.close(Passed::Failed(error));
+            let own = tries
+                .base
+                .saturating_mul(1 << (failed - 1).min(16))
+                .min(tries.cap);
+            let wait = wait.unwrap_or(own);
+            if failed >= tries.attempts.max(1) || wait > tries.cap {
+                return over(answer, None, failed);
+            }
+            drop(answer);
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+fn over(answer: Result<Answer, String>, permit: Option<Box<dyn Permit>>, tries: u32) -> Tried {
+    match (answer, permit) {
+        (Ok(answer), Some(permit)) if answer.status() == StatusCode::OK => Tried::Answered {
+            answer,
+            permit,
+            tries,
+        },
+        (Ok(answer), permit) => Tried::Refused {
+            answer,
+            permit,
+            tries,
+        },
+        (Err(words), _) => Tried::Unreached(words),
+    }
+}
+
+/// Returns whether the same request may succeed later.
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error()
+}
+
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let seconds = number("retry-after-ms")
+        .map(|ms| ms / 1_000.0)
+        .or_else(|| number("retry-after"))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// A request that no answer has come to yet: if the task ends before one does, that was not the
+/// agent's doing.
+pub(super) struct Waiting<'a> {
+    log: &'a Log,
+    /// Status of the last try that failed.
+    last: AtomicU16,
+    since: Instant,
+    /// When the last try began, in milliseconds after `since`.
+    asked_at: AtomicU64,
+    is_over: bool,
+}
+
+impl<'a> Waiting<'a> {
+    pub(super) fn new(log: &'a Log) -> Self {
+        Self {
+            log,
+            last: AtomicU16::new(0),
+            since: Instant::now(),
+            asked_at: AtomicU64::new(0),
+            is_over: false,
+        }
+    }
+
+    fn is_asking(&self) {
+        let ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.asked_at.store(ms, Ordering::Relaxed);
+    }
+
+    fn has_failed(&self, status: u16) {
+        self.last.store(status, Ordering::Relaxed);
+    }
+
+    pub(super) fn end(mut self) {
+        self.is_over = true;
+        let ms = self.asked_at.load(Ordering::Relaxed);
+        self.log.held_up(Duration::from_millis(ms));
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let status = self.last.load(Ordering::Relaxed);
+            let words = "no answer came before the task's time was over";
+            self.log.trouble(status, words, None);
+        }
+    }
+}

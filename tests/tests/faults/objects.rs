@@ -1,0 +1,128 @@
+//! Large values in an object store that goes away in the middle.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use skillopt_queue::conformance::server::{ObjectServer, Vendor};
+use skillopt_tests::support::cluster::{Cluster, Shape};
+use skillopt_tests::support::proxy::Proxy;
+use skillopt_tests::support::{Draw, World};
+
+use crate::scene::{Scene, after, shape};
+
+/// Characters of an item: more than fits into a value that lies in Redis, also when it is packed.
+const CHARS: usize = 120_000;
+const ITEMS: usize = 16;
+
+/// A world whose items, and so their conversations, are large.
+fn large_world() -> World {
+    let (world, mut draw) = (World::new(), Draw::new());
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut items = String::new();
+    for i in 0..ITEMS {
+        let text: String = (0..CHARS / 10)
+            .flat_map(|_| {
+                let bits = draw.next();
+                (0..10).map(move |n| char::from(letters[(bits >> (6 * n)) as usize % 64]))
+            })
+            .collect();
+        let question = format!("[[sim item=i{i} fam=K00 gold=\"a b {i}\"]] q");
+        let item = json!({
+            "id": format!("i{i}"), "question": question, "text": text, "answer": format!("a b {i}"),
+        });
+        // Writing to a string cannot fail.
+        _ = writeln!(items, "{item}");
+    }
+    world.write("own/items.jsonl", items);
+    world.write("own/prompt.md", "{{question}}\n\n{{text}}\n");
+    world.write(
+        "own/benchmark.yaml",
+        "name: own\nitems: items.jsonl\nsplit_ratio: \"2:1:1\"\nscorer: {kind: exact}\n",
+    );
+    world
+}
+
+fn scene(latency: &str) -> Scene {
+    let args = [
+        "--set",
+        "env.name=custom",
+        "--set",
+        "env.benchmark_dir=own",
+        "--set",
+        "env.split_dir=",
+        "--set",
+        "env.split_mode=ratio",
+    ];
+    Scene::in_world(large_world(), latency, &args)
+}
+
+/// A cluster that reaches its object store at a port.
+fn cluster(server: &ObjectServer, port: u16) -> Cluster {
+    let objects = ["--objects".to_owned(), server.url()];
+    Cluster::start_with(Shape {
+        coordinator_args: objects.to_vec(),
+        worker_args: objects.to_vec(),
+        env: server.settings_at(port),
+        ..shape(1, 2)
+    })
+}
+
+/// Nobody wrote a credential down: not to Redis, not to a run folder, and not for people.
+#[track_caller]
+fn no_secret(scene: &Scene, cluster: &Cluster) {
+    let said = cluster.said();
+    let mut texts = vec![said.into_bytes()];
+    for folder in [cluster.redis.dir(), &scene.world.path("out")] {
+        files(folder, &mut texts);
+    }
+    assert!(texts.len() > 10, "the files were found");
+    for secret in ObjectServer::secrets() {
+        let shown = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(secret);
+        assert!(!texts.iter().any(shown), "a credential was written down");
+    }
+}
+
+fn files(folder: &Path, texts: &mut Vec<Vec<u8>>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files(&path, texts);
+        } else {
+            texts.push(std::fs::read(&path).expect("a file"));
+        }
+    }
+}
+
+/// A run goes through a vendor's store, which is away for some seconds in the middle.
+#[track_caller]
+fn goes_through(vendor: Vendor) {
+    let (scene, server) = (scene("uniform:20,120"), ObjectServer::start(vendor));
+    let proxy = Proxy::start(server.port());
+    let cluster = cluster(&server, proxy.port());
+    let process = scene.submit(&cluster);
+    proxy.cut();
+    after(Duration::from_secs(3));
+    proxy.heal();
+    assert_eq!(scene.ends_well(process, &cluster, 0), 0);
+    // Packed, six bits of a character are left.
+    let least = 2 * (ITEMS * CHARS * 3 / 4) as u64;
+    assert!(server.bytes() > least, "items and conversations lie there");
+    no_secret(&scene, &cluster);
+}
+
+#[test]
+fn a_run_goes_through_s3_which_is_away_for_a_while() {
+    goes_through(Vendor::S3);
+}
+
+#[test]
+fn a_run_goes_through_azure_which_is_away_for_a_while() {
+    goes_through(Vendor::Azure);
+}
+
+#[test]
+fn a_run_goes_through_google_which_is_away_for_a_while() {
+    goes_through(Vendor::Google);
+}
