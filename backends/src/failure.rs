@@ -161,7 +161,8 @@ pub(crate) fn detail(body: &[u8], secrets: &[&str]) -> String {
 }
 
 /// Returns `retry-after-ms`, or Retry-After in seconds or as a date, as a wait.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+#[must_use]
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |name: &str| text(name)?.parse::<f64>().ok();
     let seconds = number("retry-after-ms")

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
-use skillopt_backends::{CallError, Gate, Passed, Permit};
+use http::StatusCode;
+use skillopt_backends::{CallError, Gate, Passed, Permit, retry_after};
 use tokio::time::Instant;
 
 use super::leaving::Leaving;
@@ -110,14 +110,6 @@ fn over(answer: Result<Answer, String>, permit: Option<Box<dyn Permit>>, tries: 
 /// Returns whether the same request may succeed later.
 fn may_pass(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error()
-}
-
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
-    let seconds = number("retry-after-ms")
-        .map(|ms| ms / 1_000.0)
-        .or_else(|| number("retry-after"))?;
-    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// A request that no answer has come to yet: if the task ends before one does, that was not the

@@ -13,14 +13,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use skillopt_backends::Gate;
+use skillopt_backends::{Gate, retry_after};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use super::allow::{self, Asked, Refusal};
-use super::asking::{Asking, Tried, Waiting, retry_after};
+use super::asking::{Asking, Tried, Waiting};
 use super::flow::{Ending, Flow, Turn};
 use super::leaving::Leaving;
 use super::log::{Counted, Log};
