@@ -8,6 +8,11 @@ use skillopt_core::job::Usage;
 
 use crate::error::CallError;
 
+/// Tokens that a provider may add to each message, and to a request.
+pub const OVERHEAD_TOKENS: u64 = 64;
+/// More tokens than any provider bills for one image, however large.
+pub const IMAGE_TOKENS_MAX: u64 = 20_000;
+
 /// What a request can come to at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtMost {

@@ -2,14 +2,11 @@
 
 use serde_json::{Value, json};
 use skillopt_backends::AtMost;
+use skillopt_backends::gate::{IMAGE_TOKENS_MAX, OVERHEAD_TOKENS};
 
 use super::Wire;
 use super::allow::Refusal;
 
-/// Tokens that a provider may add to a request.
-const OVERHEAD: u64 = 64;
-/// More than any provider bills for one image, however large.
-const IMAGE_TOKENS_MAX: u64 = 20_000;
 /// Models that know the limit of Chat Completions by its new name alone; other servers may know only
 /// the old one.
 const NEW_NAME: [&str; 4] = ["gpt-5", "o1", "o3", "o4"];
@@ -70,7 +67,7 @@ pub(super) fn at_most(request: &Value, bytes: usize, completion_tokens: Option<u
     pictures.find(request);
     let text = (bytes as u64).saturating_sub(pictures.bytes);
     AtMost {
-        prompt_tokens: text + OVERHEAD + pictures.count * IMAGE_TOKENS_MAX,
+        prompt_tokens: text + OVERHEAD_TOKENS + pictures.count * IMAGE_TOKENS_MAX,
         completion_tokens,
     }
 }
@@ -187,14 +184,14 @@ mod tests {
     fn a_token_is_at_least_a_byte_and_a_picture_has_its_own_price() {
         let data = "A".repeat(1_000_000);
         for (request, want) in [
-            (json!({"input": "0123456789"}), 22 + OVERHEAD),
+            (json!({"input": "0123456789"}), 22 + OVERHEAD_TOKENS),
             (
                 json!({"image_url": format!("data:image/png;base64,{data}")}),
-                IMAGE_TOKENS_MAX + 16 + OVERHEAD,
+                IMAGE_TOKENS_MAX + 16 + OVERHEAD_TOKENS,
             ),
             (
                 json!({"source": {"media_type": "image/png", "data": data}}),
-                IMAGE_TOKENS_MAX + 47 + OVERHEAD,
+                IMAGE_TOKENS_MAX + 47 + OVERHEAD_TOKENS,
             ),
         ] {
             let bytes = request.to_string().len();

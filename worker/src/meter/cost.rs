@@ -1,18 +1,14 @@
 //! What a call costs: at most, before it; and what it was, after it.
 
+use skillopt_backends::gate::{IMAGE_TOKENS_MAX, OVERHEAD_TOKENS};
 use skillopt_backends::{CallError, ChatRequest, Message, Tool};
 use skillopt_core::job::{Payer, Price, Usage};
 use skillopt_queue::ledger::{Amount, Counts};
 
-/// Tokens that a provider may add to each message, and to the call.
-const OVERHEAD: u64 = 64;
-/// More than any provider bills for one image, however large.
-const IMAGE_TOKENS_MAX: u64 = 20_000;
-
 /// Returns most that a call can come to: a token is at least a byte.
 pub(super) fn worst(request: &ChatRequest, price: Option<Price>) -> Amount {
     let messages = request.messages.iter();
-    let bytes: u64 = messages.map(|m| bytes_of(m) + OVERHEAD).sum();
+    let bytes: u64 = messages.map(|m| bytes_of(m) + OVERHEAD_TOKENS).sum();
     let tools = request.tools.iter().map(|tool| match tool {
         Tool::Function {
             name,
@@ -21,11 +17,14 @@ pub(super) fn worst(request: &ChatRequest, price: Option<Price>) -> Amount {
         } => name.len() + description.len() + parameters.to_string().len(),
         Tool::Provided(value) => value.to_string().len(),
     });
-    let bytes = bytes + tools.map(|bytes| bytes as u64 + OVERHEAD).sum::<u64>();
+    let bytes = bytes
+        + tools
+            .map(|bytes| bytes as u64 + OVERHEAD_TOKENS)
+            .sum::<u64>();
     let schema = request.schema.as_ref();
     let schema = schema.map_or(0, |named| named.schema.to_string().len() as u64);
     at_most(
-        bytes + schema + OVERHEAD,
+        bytes + schema + OVERHEAD_TOKENS,
         u64::from(request.max_tokens),
         price,
     )
