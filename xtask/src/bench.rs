@@ -5,6 +5,7 @@
 
 mod backends;
 mod cluster;
+mod example;
 mod ideal;
 mod queue;
 mod relay;

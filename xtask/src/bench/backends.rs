@@ -1,34 +1,17 @@
 //! Chat backends against a server in a process of its own: processor time of a call, memory of
 //! thousands of them, and what a hundred thousand leave behind in a bad hour of a provider.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Figure, Goal};
-use crate::cargo::cargo;
+use super::{Figure, Goal, example};
 
 /// Processor time of a client in C++ that does nothing else, on the machine of the goals.
 const LOAD_CLIENT_US: f64 = 14.0;
 
 pub(super) fn figures() -> Result<Vec<Figure>> {
-    let mut command = cargo(&[
-        "run",
-        "--quiet",
-        "--release",
-        "--package",
-        "skillopt-backends",
-        "--features",
-        "conformance",
-        "--example",
-        "backends_bench",
-    ]);
-    let output = command.stderr(std::process::Stdio::inherit()).output()?;
-    ensure!(
-        output.status.success(),
-        "the bench ended with {}",
-        output.status
-    );
-    let told: Value = serde_json::from_slice(&output.stdout)?;
+    let features = ["--features", "conformance"];
+    let told = example::told("skillopt-backends", &features, "backends_bench", &[])?;
     let mut figures = vec![Figure::new(
         "a load client, for comparison",
         LOAD_CLIENT_US,

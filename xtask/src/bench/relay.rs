@@ -1,33 +1,12 @@
 //! What the relay between an agent and its model costs, against a scripted model on this machine.
 
-use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use anyhow::Result;
 
-use super::{Figure, Goal};
-use crate::cargo::cargo;
+use super::{Figure, Goal, example};
 
 pub(super) fn figures() -> Result<Vec<Figure>> {
-    let mut command = cargo(&[
-        "run",
-        "--quiet",
-        "--release",
-        "--package",
-        "skillopt-agents",
-        "--example",
-        "relay_bench",
-    ]);
-    let output = command.stderr(std::process::Stdio::inherit()).output()?;
-    ensure!(
-        output.status.success(),
-        "the bench ended with {}",
-        output.status
-    );
-    let told: Value = serde_json::from_slice(&output.stdout)?;
-    let number = |name: &str| {
-        told[name]
-            .as_f64()
-            .with_context(|| format!("the bench does not tell `{name}`"))
-    };
+    let told = example::told("skillopt-agents", &[], "relay_bench", &[])?;
+    let number = |name: &str| example::number(&told, name);
     let (small, large) = (number("small_us")?, number("large_us")?);
     Ok(vec![
         Figure::new(

@@ -2,38 +2,16 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use anyhow::{Context as _, Result};
 
-use super::{Figure, Goal};
-use crate::cargo::cargo;
+use super::{Figure, Goal, example};
 
 pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
-    let mut command = cargo(&[
-        "run",
-        "--quiet",
-        "--release",
-        "--package",
-        "skillopt-sandbox",
-        "--example",
-        "sandbox_bench",
-        "--",
-    ]);
-    let output = command
-        .arg(program)
-        .stderr(std::process::Stdio::inherit())
-        .output()?;
-    ensure!(
-        output.status.success(),
-        "the bench ended with {}",
-        output.status
-    );
-    let told: Value = serde_json::from_slice(&output.stdout)?;
-    let number = |name: &str| {
-        told[name]
-            .as_f64()
-            .with_context(|| format!("the bench does not tell `{name}`"))
-    };
+    let program = program
+        .to_str()
+        .context("the path of the program is no text")?;
+    let told = example::told("skillopt-sandbox", &[], "sandbox_bench", &[program])?;
+    let number = |name: &str| example::number(&told, name);
     Ok(vec![
         Figure::new(
             "a program that does nothing, shut in, median",
