@@ -107,6 +107,17 @@ impl World {
         command
     }
 
+    /// Makes the call `skillopt eval` of the skill `skill.md` on the val split, started in this folder;
+    /// `settings` come after `--set`, and whatever else.
+    #[must_use]
+    pub fn eval(&self, out: &str, settings: &[&str]) -> Command {
+        let head = ["eval", "config.yaml", "--skill", "skill.md"];
+        let tail = ["--split", "val", "--out", out, "--set"];
+        let mut command = command(head.iter().chain(&tail).chain(settings));
+        command.current_dir(self.dir.path());
+        command
+    }
+
     /// Trains to the end and returns the run folder.
     ///
     /// # Panics

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 use skillopt_tests::support::fake::Fake;
-use skillopt_tests::support::program::{Ended, command, run};
+use skillopt_tests::support::program::{Ended, run};
 use skillopt_tests::support::{Cluster, Shape, World};
 
 const PAGE: &str = include_str!("../../../docs/new-agent-cli.md");
@@ -51,27 +51,14 @@ fn path_with(world: &World) -> String {
 
 fn eval(world: &World, out: &str, url: &str, more: &[&str]) -> Ended {
     let url = format!("model.openai_compatible_base_url={url}");
-    let args = [
-        "eval",
-        "config.yaml",
-        "--skill",
-        "skill.md",
-        "--split",
-        "val",
-        "--out",
-        out,
-        "--target_backend",
-        "declared_exec",
-        "--store",
-        "answers.sqlite",
-        "--set",
-        &url,
+    let settings = [
+        &*url,
+        "model.target_backend=declared_exec",
         "model.agent_cli=small-agent.yaml",
     ];
-    let mut call = command(args.iter().chain(more));
-    run(call
-        .current_dir(world.path(""))
-        .env("PATH", path_with(world)))
+    let store = ["--store", "answers.sqlite"];
+    let mut call = world.eval(out, &[&settings, more, &store].concat());
+    run(call.env("PATH", path_with(world)))
 }
 
 /// Returns the fact of every conversation of a run folder.

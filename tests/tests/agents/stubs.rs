@@ -14,7 +14,7 @@ use skillopt_agents::verdict::Verdict;
 use skillopt_backends::Disposition;
 use skillopt_sandbox::Limits;
 use skillopt_tests::support::World;
-use skillopt_tests::support::program::{Ended, command, run};
+use skillopt_tests::support::program::{Ended, run};
 
 use crate::rig::{Job, Rig};
 
@@ -96,19 +96,7 @@ async fn a_gigabyte_of_output_ends_the_task_and_fills_no_memory() {
 
 fn eval(world: &World, out: &str, env: &[(&str, &str)], more: &[&str]) -> Ended {
     world.write("skill.md", "Count twice.\n");
-    let args = [
-        "eval",
-        "config.yaml",
-        "--skill",
-        "skill.md",
-        "--split",
-        "val",
-        "--out",
-        out,
-        "--set",
-    ];
-    let mut call = command(args.iter().chain(more));
-    run(call.current_dir(world.path("")).envs(env.iter().copied()))
+    run(world.eval(out, more).envs(env.iter().copied()))
 }
 
 /// Settings for an agent whose provider is never reached.

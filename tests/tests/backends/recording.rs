@@ -1,25 +1,12 @@
 //! What a run recorded is all that another one needs in place of models.
 
-use skillopt_tests::support::program::{Ended, command, run};
+use skillopt_tests::support::program::{Ended, run};
 use skillopt_tests::support::{Sim, World};
 
 /// Evaluates a skill with models at `url`.
 fn eval(world: &World, out: &str, url: &str, more: &[&str]) -> Ended {
     let url = format!("model.openai_compatible_base_url={url}");
-    let args = [
-        "eval",
-        "config.yaml",
-        "--skill",
-        "skill.md",
-        "--split",
-        "val",
-        "--out",
-        out,
-        "--set",
-        &url,
-    ];
-    let mut call = command(args.iter().chain(more));
-    run(call.current_dir(world.path("")))
+    run(&mut world.eval(out, &[&[&*url], more].concat()))
 }
 
 #[test]
