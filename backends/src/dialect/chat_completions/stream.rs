@@ -1,6 +1,7 @@
 //! Puts an answer together that came in pieces, so that it is read like any other.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::Reader;
@@ -20,6 +21,21 @@ struct Piece {
     usage: Option<Value>,
     #[serde(default)]
     error: Option<Value>,
+    /// Some servers tell an error without `error`, by what it says.
+    #[serde(default)]
+    message: Option<IgnoredAny>,
+}
+
+impl Piece {
+    /// Returns the error that stands in place of a part of the answer; `data` is the whole piece.
+    fn error(&mut self, data: &[u8]) -> Option<Value> {
+        if let Some(error) = self.error.take().filter(|error| !error.is_null()) {
+            return Some(error);
+        }
+        let is_part = self.choices.is_some() || self.usage.is_some();
+        let is_error = !is_part && self.message.is_some();
+        is_error.then(|| serde_json::from_slice(data).unwrap_or_default())
+    }
 }
 
 #[derive(Deserialize)]
@@ -85,11 +101,11 @@ impl Reader<'_> {
                 whole.is_done = true;
                 break;
             }
-            let piece: Piece = serde_json::from_slice(&data).map_err(|e| {
+            let mut piece: Piece = serde_json::from_slice(&data).map_err(|e| {
                 let begins = failure::detail(&data, self.secrets);
                 self.malformed(format!("{e}; a piece begins `{begins}`"))
             })?;
-            if let Some(error) = piece.error.filter(|error| !error.is_null()) {
+            if let Some(error) = piece.error(&data) {
                 return Err(failure::told(&error, self.endpoint, self.secrets));
             }
             whole
@@ -116,7 +132,9 @@ impl Assembled {
             .find(|choice| choice.index == 0);
         let Some(choice) = first else { return Ok(()) };
         self.has_choice = true;
-        self.finish = choice.finish_reason.or(self.finish.take());
+        // Some servers write an empty one into every piece.
+        let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
+        self.finish = reason.or(self.finish.take());
         let Some(delta) = choice.delta else {
             return Ok(());
         };
@@ -205,6 +223,17 @@ mod tests {
             &[r#"{"choices":[{"delta":{"refusal":"no"},"finish_reason":"stop"}]}"#],
             "Refused",
         );
+    }
+
+    #[test]
+    fn half_a_text_is_no_answer_however_the_stream_ends() {
+        let empty = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#;
+        check(&[empty], "Connection");
+        check(&[empty, END], r#"text: "ab""#);
+        let told = r#"{"object":"error","message":"sk-secret fell over","code":50001}"#;
+        check(&[A, told, "[DONE]"], "Server");
+        let bare = r#"{"message":"slow down","type":"rate_limit_error"}"#;
+        check(&[A, bare, "[DONE]"], "Throttled");
     }
 
     #[test]

@@ -21,7 +21,7 @@ struct Reply {
     #[serde(default)]
     incomplete_details: Option<Incomplete>,
     #[serde(default)]
-    error: Option<Fault>,
+    error: Option<Value>,
     #[serde(default)]
     output: Option<Vec<Item>>,
     #[serde(default)]
@@ -32,14 +32,6 @@ struct Reply {
 struct Incomplete {
     #[serde(default)]
     reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Fault {
-    #[serde(default)]
-    code: Option<String>,
-    #[serde(default)]
-    message: Option<String>,
 }
 
 /// An item of the output; which fields it has depends on its `type`.
@@ -94,10 +86,13 @@ struct Event<'a> {
     kind: String,
     #[serde(borrow, default)]
     response: Option<&'a RawValue>,
+    /// What an error says, in the event or beside its type.
     #[serde(default)]
-    code: Option<String>,
+    error: Option<Value>,
     #[serde(default)]
-    message: Option<String>,
+    code: Option<Value>,
+    #[serde(default)]
+    message: Option<Value>,
 }
 
 /// Reads an answer that came in pieces.
@@ -118,11 +113,9 @@ pub(crate) fn read_stream(
                 return read(whole.get().as_bytes(), endpoint, secret);
             }
             ("error", _) => {
-                let fault = Fault {
-                    code: event.code,
-                    message: event.message,
-                };
-                return Err(failed(Some(fault), endpoint, secret));
+                let beside = || json!({"code": event.code, "message": event.message});
+                let error = event.error.unwrap_or_else(beside);
+                return Err(failure::told(&error, endpoint, &[secret]));
             }
             _ => {}
         }
@@ -147,9 +140,13 @@ pub(crate) fn read(body: &[u8], endpoint: &str, secret: &str) -> Result<ChatRepl
         malformed(format!("{e}; it begins `{begins}`"))
     })?;
     let usage = usage(reply.usage.unwrap_or_default());
+    let error = reply.error.filter(|error| !error.is_null());
+    if error.is_some() || reply.status.as_deref() == Some("failed") {
+        let error = error.unwrap_or_default();
+        return Err(failure::told(&error, endpoint, &[secret]));
+    }
     match reply.status.as_deref() {
         None | Some("completed" | "incomplete") => {}
-        Some("failed") => return Err(failed(reply.error, endpoint, secret)),
         Some(status) => {
             return Err(CallError::Unfit {
                 endpoint: endpoint.to_owned(),
@@ -231,15 +228,6 @@ fn tool_call(item: Item) -> ToolCall {
     }
 }
 
-/// Names the class of an answer that says of itself that it failed.
-fn failed(fault: Option<Fault>, endpoint: &str, secret: &str) -> CallError {
-    let told = fault.map_or(
-        Value::Null,
-        |fault| json!({"code": fault.code, "message": fault.message}),
-    );
-    failure::told(&told, endpoint, &[secret])
-}
-
 fn usage(tokens: Tokens) -> Usage {
     let cached = tokens.input_tokens_details.unwrap_or_default();
     let reasoning = tokens.output_tokens_details.unwrap_or_default();
@@ -295,6 +283,11 @@ mod tests {
             r#"{"status":"failed","error":{"code":"rate_limit_exceeded"}}"#,
             "Throttled",
         );
+        check(
+            r#"{"error":{"code":"invalid_api_key","message":"sk-secret"}}"#,
+            "Unauthorized",
+        );
+        check(r#"{"status":"failed"}"#, "Server");
         check(r#"{"status":"completed"}"#, "Malformed");
         check("<html>", "Malformed");
         check(
@@ -315,8 +308,27 @@ mod tests {
         let cut = &stream[..stream.len() / 2];
         let error = read_stream(cut.as_bytes(), "http://h", "").unwrap_err();
         assert!(matches!(error, CallError::Connection { .. }), "{error}");
-        let failed = "data: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\"}\n\n";
-        let error = read_stream(failed.as_bytes(), "http://h", "").unwrap_err();
-        assert!(matches!(error, CallError::Throttled { .. }), "{error}");
+        for (failed, expected) in [
+            (
+                r#"{"type":"error","code":"rate_limit_exceeded"}"#,
+                "Throttled",
+            ),
+            (
+                r#"{"type":"error","error":{"type":"rate_limit_error","code":null}}"#,
+                "Throttled",
+            ),
+            (
+                r#"{"type":"error","error":{"code":"invalid_api_key"}}"#,
+                "Unauthorized",
+            ),
+            (
+                r#"{"type":"error","code":401,"message":"no"}"#,
+                "Unauthorized",
+            ),
+        ] {
+            let stream = format!("data: {failed}\n\n");
+            let error = read_stream(stream.as_bytes(), "http://h", "").unwrap_err();
+            assert!(format!("{error:?}").starts_with(expected), "{error:?}");
+        }
     }
 }
