@@ -185,7 +185,13 @@ fn out_of_quota(detail: &str) -> bool {
 
 /// Azure refuses a prompt that its filter objects to with the status of a wrong parameter.
 fn is_filtered(detail: &str) -> bool {
-    detail.contains("\"content_filter\"") || detail.contains("ResponsibleAIPolicyViolation")
+    let of_filter = [
+        "\"content_filter\"",
+        "\"content_policy_violation\"",
+        "ResponsibleAIPolicyViolation",
+    ];
+    of_filter.iter().any(|word| detail.contains(word))
+        || (detail.contains("\"invalid_prompt\"") && detail.contains("flagged"))
 }
 
 /// Servers say in words only that a prompt does not fit into the model's context. Where they blame
@@ -286,6 +292,15 @@ mod tests {
                 "Rejected",
             ),
             (json!({"code": "content_filter"}), "Filtered"),
+            (json!({"code": "content_policy_violation"}), "Filtered"),
+            (
+                json!({"code": "invalid_prompt", "message": "your prompt was flagged"}),
+                "Filtered",
+            ),
+            (
+                json!({"code": "invalid_prompt", "message": "no text"}),
+                "Misconfigured",
+            ),
             (json!({"code": "model_not_found"}), "Misconfigured"),
             (json!({"type": "server_error"}), "Server"),
             (json!({"code": 503}), "Server"),

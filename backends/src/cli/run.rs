@@ -51,7 +51,10 @@ impl Output {
     /// words, which tell nothing of a failure.
     pub(crate) fn plain_words(&self) -> String {
         let text = String::from_utf8_lossy(&self.stdout);
-        let is_event = |line: &&str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        // A crash may cut an event; what the model said in it is no word of the program either.
+        let is_event = |line: &&str| {
+            line.starts_with('{') || serde_json::from_str::<serde_json::Value>(line).is_ok()
+        };
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let plain: Vec<&str> = lines.filter(|line| !is_event(line)).collect();
         plain.join("\n")
