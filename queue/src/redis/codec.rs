@@ -16,10 +16,13 @@ const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 /// Hashes, then the text without them, compressed with the dictionary `envelope.dict`.
 const WITH_DICTIONARY: u8 = 3;
+/// Compressed with the dictionary `envelope2.dict`, hashes included; read, and no longer written.
+const WITH_OLD_DICTIONARY: u8 = 2;
 
 /// Made with `zstd --train --maxdict=8192` from made-up jobs and results without their hashes, which
 /// differ in what differs between real ones.
 const DICTIONARY: &[u8] = include_bytes!("envelope.dict");
+const OLD_DICTIONARY: &[u8] = include_bytes!("envelope2.dict");
 /// Shorter values gain nothing.
 const BYTES_MIN: usize = 64;
 /// Longer values gain nothing from the dictionary.
@@ -35,6 +38,7 @@ struct Codec {
     primed: Option<zstd::bulk::Compressor<'static>>,
     unplain: Option<zstd::bulk::Decompressor<'static>>,
     unprimed: Option<zstd::bulk::Decompressor<'static>>,
+    unprimed_old: Option<zstd::bulk::Decompressor<'static>>,
 }
 
 /// Those that nobody uses now. They are costly to make and take up to a megabyte, so that threads
@@ -86,12 +90,11 @@ impl Codec {
     }
 
     fn decompress(&mut self, kind: u8, body: &[u8], len: usize) -> std::io::Result<Vec<u8>> {
-        let part = if kind == WITH_DICTIONARY {
-            part(&mut self.unprimed, || {
-                zstd::bulk::Decompressor::with_dictionary(DICTIONARY)
-            })
-        } else {
-            part(&mut self.unplain, zstd::bulk::Decompressor::new)
+        let primed = zstd::bulk::Decompressor::with_dictionary;
+        let part = match kind {
+            WITH_DICTIONARY => part(&mut self.unprimed, || primed(DICTIONARY)),
+            WITH_OLD_DICTIONARY => part(&mut self.unprimed_old, || primed(OLD_DICTIONARY)),
+            _ => part(&mut self.unplain, zstd::bulk::Decompressor::new),
         };
         part?.decompress(body, len)
     }
@@ -139,7 +142,12 @@ pub(super) fn unpack(packed: &[u8], max: usize) -> Option<Bytes> {
             let rest = decompress(WITH_DICTIONARY, &[&MAGIC, body].concat(), max)?;
             aside::put_back(hashes, rest).map(Bytes::from)
         }
-        // Another release wrote it.
+        WITH_OLD_DICTIONARY => {
+            // The mark of a frame was left out later than the dictionary came.
+            let frame = body.strip_prefix(&MAGIC).unwrap_or(body);
+            decompress(WITH_OLD_DICTIONARY, &[&MAGIC, frame].concat(), max).map(Bytes::from)
+        }
+        // A later release wrote it.
         _ => None,
     }
 }
@@ -203,6 +211,21 @@ mod tests {
         check(&format!("{filler}\"{hash}"), 0);
         let many = format!("\"{hash}\",").repeat(220);
         check(&many, 220);
+    }
+
+    /// A cluster goes on over what an earlier release left in Redis.
+    #[test]
+    fn what_the_old_dictionary_wrote_is_read_with_and_without_the_mark_of_a_frame() {
+        let value = b"{\"kind\":\"rollout\",\"item_id\":\"a\"}".repeat(20);
+        let mut old = zstd::bulk::Compressor::with_dictionary(LEVEL, OLD_DICTIONARY).unwrap();
+        old.set_parameter(CParameter::DictIdFlag(false)).unwrap();
+        let frame = old.compress(&value).unwrap();
+        let bare = frame.strip_prefix(&MAGIC).unwrap();
+        for body in [&frame[..], bare] {
+            let packed = [&[WITH_OLD_DICTIONARY], body].concat();
+            assert_eq!(unpack(&packed, value.len()).unwrap(), value);
+            assert_eq!(unpack(&packed, value.len() - 1), None);
+        }
     }
 
     #[test]

@@ -155,6 +155,19 @@ impl Conn {
         .and_then(Value::extract_error)
     }
 
+    /// Sends commands of which only the last one's answer matters.
+    pub(crate) async fn send_last(
+        &mut self,
+        pipeline: &Pipeline,
+        count: usize,
+    ) -> Result<Value, RedisError> {
+        match self {
+            Self::Single(conn) => conn.req_packed_commands(pipeline, 0, count).await,
+            Self::Cluster(conn) => conn.req_packed_commands(pipeline, 0, count).await,
+        }
+        .and_then(|mut answers| answers.pop().unwrap_or(Value::Nil).extract_error())
+    }
+
     pub(crate) async fn send_all(
         &mut self,
         pipeline: &Pipeline,

@@ -80,8 +80,10 @@ async fn listen(core: &Core, news: mpsc::Sender<News>) {
             .arg(&key)
             .arg(&last[..]);
         let count = calls.len();
-        let entries = match timeout(BLOCK + GRACE, open.send_all(&calls, count)).await {
-            Ok(Ok(mut answers)) => answers.pop().map(reply::entries).unwrap_or_default(),
+        // A server that takes no writes for a while still tells the news; what was read of it is not
+        // read again, for `last` is behind it.
+        let entries = match timeout(BLOCK + GRACE, open.send_last(&calls, count)).await {
+            Ok(Ok(answer)) => reply::entries(answer),
             Ok(Err(_)) | Err(_) => {
                 conn = None;
                 sleep(Duration::from_millis(100)).await;
