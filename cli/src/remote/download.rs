@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use skillopt_proto::v1::{DownloadRequest, DownloadResponse};
 use skillopt_runtime::files::{self, FileError};
 
@@ -61,6 +64,7 @@ pub(crate) async fn download(
             }
         };
         let mut sink = Sink::new(root, wanted);
+        sink.clear_left();
         furthest.begin();
         loop {
             match stream.message().await {
@@ -112,13 +116,24 @@ struct Sink<'a> {
     open: Option<Part>,
     /// Files that are whole, but do not have their names yet: where they lie, and where they belong.
     whole: Vec<(PathBuf, PathBuf)>,
+    /// Files that were begun.
+    begun: u64,
     fetched: Fetched,
 }
 
+/// Begins the name of the folder in which a process lays files aside; its number ends it.
+const ASIDE: &str = "parts-";
+
 impl Drop for Sink<'_> {
     fn drop(&mut self) {
+        // A file under way goes before its folder does.
+        self.open = None;
         // What came is kept, also when the rest does not come.
         drop(self.name());
+        let aside = self.aside();
+        // Neither may have been made, or something else may lie there.
+        let _ = std::fs::remove_dir(&aside);
+        let _ = aside.parent().map(std::fs::remove_dir);
     }
 }
 
@@ -161,7 +176,29 @@ impl<'a> Sink<'a> {
             wanted,
             open: None,
             whole: Vec::new(),
+            begun: 0,
             fetched: Fetched::default(),
+        }
+    }
+
+    /// Where files lie until they have their names.
+    fn aside(&self) -> PathBuf {
+        let own = format!("{ASIDE}{}", std::process::id());
+        self.root.join(".skillopt").join(own)
+    }
+
+    /// Removes what processes laid aside that were killed.
+    fn clear_left(&self) {
+        let entries = std::fs::read_dir(self.root.join(".skillopt"));
+        for entry in entries.into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let of = name.to_str().and_then(|name| name.strip_prefix(ASIDE));
+            let of = of.and_then(|pid| pid.parse().ok());
+            let is_gone = |pid| kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+            if of.is_some_and(is_gone) {
+                // Whoever is faster has removed it.
+                drop(std::fs::remove_dir_all(entry.path()));
+            }
         }
     }
 
@@ -200,14 +237,23 @@ impl<'a> Sink<'a> {
         let whole = std::mem::take(&mut self.whole);
         // Else a power cut may leave an empty file under the name of a whole one.
         let written: Vec<&Path> = whole.iter().map(|(aside, _)| aside.as_path()).collect();
-        sync(&written).map_err(|e| FileError::new("write", self.root, e))?;
+        let mut named = sync(&written).map_err(|e| FileError::new("write", self.root, e).into());
+        let is_written = named.is_ok();
         for (aside, path) in whole {
-            std::fs::rename(&aside, &path).map_err(|e| FileError::new("write", path, e))?;
+            let renamed = match is_written {
+                true => std::fs::rename(&aside, &path),
+                false => std::fs::remove_file(&aside),
+            };
+            if let Err(e) = renamed {
+                // One that cannot have its name keeps no other from having its own.
+                drop(std::fs::remove_file(&aside));
+                named = named.and(Err(FileError::new("write", path, e).into()));
+            }
         }
-        Ok(())
+        named
     }
 
-    fn begin(&self, name: &str) -> Result<Part, Failure> {
+    fn begin(&mut self, name: &str) -> Result<Part, Failure> {
         let below = safe(name).ok_or_else(|| nonsense("named a file outside of the folder"))?;
         if !(self.wanted.keep)(name) {
             return Ok(Part { file: None });
@@ -216,9 +262,12 @@ impl<'a> Sink<'a> {
         if let Some(parent) = path.parent() {
             files::create_dir_all(parent)?;
         }
-        let mut aside = path.clone().into_os_string();
-        aside.push(format!(".{}.part", std::process::id()));
-        let aside = PathBuf::from(aside);
+        let folder = self.aside();
+        if self.begun == 0 {
+            files::create_dir_all(&folder)?;
+        }
+        self.begun += 1;
+        let aside = folder.join(self.begun.to_string());
         let file = File::create(&aside).map_err(|e| FileError::new("write", aside.clone(), e))?;
         Ok(Part {
             file: Some((file, aside, path)),
@@ -315,6 +364,56 @@ mod tests {
         assert_eq!(read("a/b").as_deref(), Some("123"));
         assert_eq!(read("empty").as_deref(), Some(""));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_a_killed_process_laid_aside_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let private = dir.path().join(".skillopt");
+        let keep = |_: &str| true;
+        let wanted = Wanted {
+            store: false,
+            only: &[],
+            keep: &keep,
+        };
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let left = format!("{ASIDE}{}", gone.id());
+        let alive = format!("{ASIDE}{}", nix::unistd::getppid());
+        for name in [left.as_str(), &alive, "other"] {
+            std::fs::create_dir_all(private.join(name)).unwrap();
+            std::fs::write(private.join(name).join("1"), "x").unwrap();
+        }
+        let mut sink = Sink::new(dir.path(), wanted);
+        sink.clear_left();
+        sink.take(part("a", "x", true)).unwrap();
+        sink.end().unwrap();
+        let entries = std::fs::read_dir(&private).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["other", alive.as_str()]);
+    }
+
+    /// One that cannot have its name keeps no other from having its own.
+    #[test]
+    fn a_name_that_is_taken_is_told_and_costs_no_other_file() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("b/is a folder")).unwrap();
+        let keep = |_: &str| true;
+        let wanted = Wanted {
+            store: false,
+            only: &[],
+            keep: &keep,
+        };
+        let mut sink = Sink::new(dir.path(), wanted);
+        for name in ["a", "b", "c"] {
+            sink.take(part(name, "x", true)).unwrap();
+        }
+        assert!(sink.end().is_err());
+        for name in ["a", "c"] {
+            assert!(dir.path().join(name).is_file(), "{name}");
+        }
+        assert!(!dir.path().join(".skillopt").exists());
     }
 
     #[test]
