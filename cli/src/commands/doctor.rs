@@ -236,7 +236,11 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
             };
             match answer {
                 Err(e) => {
-                    let exit = match e {
+                    let cause = match &e {
+                        CallError::SignIn(cause) => cause,
+                        other => other,
+                    };
+                    let exit = match cause {
                         // What is missing is on this side; there was nobody to ask.
                         CallError::Misconfigured { status: 0, .. } => Exit::Usage,
                         _ => Exit::Paused,

@@ -80,7 +80,7 @@ fn a_missing_key_is_named() {
         &settings,
         &[],
         2,
-        &["AZURE_OPENAI_API_KEY", "set what is missing"],
+        &["AZURE_OPENAI_API_KEY", "mend what is said there"],
     );
 }
 

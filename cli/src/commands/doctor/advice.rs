@@ -100,7 +100,7 @@ pub(super) fn advice(error: &CallError, profile: &Profile) -> String {
         CallError::Unauthorized { .. } => backend.map(credentials),
         CallError::Connection { .. } => fits(NETWORK),
         CallError::Misconfigured { status: 0, .. } => {
-            Some("set what is missing, then ask again".to_owned())
+            Some("mend what is said there, then ask again".to_owned())
         }
         CallError::Misconfigured { .. } | CallError::Rejected { .. } => fits(SETTINGS),
         _ => None,
