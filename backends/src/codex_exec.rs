@@ -93,13 +93,13 @@ const KEYS: &[BackendKey] = &[
         "codex_exec_network_access",
         SWITCH,
         "false",
-        "Whether the sandbox has a network.",
+        "Refused for an agent if it is on: an agent reaches its model and nothing else.",
     ),
     key(
         "codex_exec_web_search",
         SWITCH,
         "false",
-        "Whether the program may search the web.",
+        "Refused for an agent if it is on: an agent reaches its model and nothing else.",
     ),
     // All agents share these; they stand here because a key stands with one backend.
     agents::PROVIDER,

@@ -78,7 +78,7 @@ struct RowOutline<'a> {
 }
 
 impl Chunk {
-    /// Decodes rollouts and writes their folders; runs off the async threads.
+    /// Decodes rollouts and makes what is written of them; much of it belongs off the async threads.
     pub(super) fn read(&self, answers: &[(Key, Bytes)]) -> Result<Read, Halt> {
         let mut to_write = Vec::new();
         let mut rows = Vec::with_capacity(answers.len());
