@@ -47,6 +47,8 @@ pub struct Options {
     /// Bytes above which the file must not grow (then writes fail with [`Error::Full`]); `None`
     /// leaves it to the disk.
     pub bytes_max: Option<u64>,
+    /// Nothing waits for the disk: for a file that is made again after a power cut.
+    pub is_copy: bool,
 }
 
 /// A store in one file. Clones share it; the last one to go closes it.

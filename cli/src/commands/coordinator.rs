@@ -83,10 +83,11 @@ fn service_parts(parts: Parts) -> service::Parts {
         rates: parts.rates,
         clock: Arc::new(SystemClock::new()),
         export: Arc::new(|path: &Path| -> Result<Arc<dyn Store>, store::Error> {
-            Ok(Arc::new(SqliteStore::open(
-                path,
-                sqlite::Options::default(),
-            )?))
+            let options = sqlite::Options {
+                is_copy: true,
+                ..sqlite::Options::default()
+            };
+            Ok(Arc::new(SqliteStore::open(path, options)?))
         }),
     }
 }

@@ -77,6 +77,11 @@ pub(super) fn for_writing(path: &Path, place: &str, options: Options) -> Result<
         PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 67108864;
         PRAGMA cache_size = -4096;";
     connection.execute_batch(pragmas).map_err(wrap)?;
+    if options.is_copy {
+        // Many pages are changed again and again before the file is whole.
+        let pragmas = "PRAGMA synchronous = OFF; PRAGMA cache_size = -16384;";
+        connection.execute_batch(pragmas).map_err(wrap)?;
+    }
     if let Some(bytes) = options.bytes_max {
         let pages = i64::try_from(bytes / u64::from(PAGE_BYTES))
             .unwrap_or(i64::MAX)

@@ -147,6 +147,7 @@ async fn a_full_disk_fails_the_large_write_and_spares_the_small_one() {
         &path,
         Options {
             bytes_max: Some(1 << 20),
+            ..Options::default()
         },
     )
     .unwrap();

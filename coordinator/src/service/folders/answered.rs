@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use skillopt_core::job::Key;
 use skillopt_queue::notice::Mailbox;
 use skillopt_queue::queue::{
@@ -88,12 +89,10 @@ impl Queue for Answered {
         let mailbox = Mailbox::new(keys.len());
         self.stir();
         let found = self.from.results(&keys).await?;
+        let mut answered = Vec::with_capacity(keys.len());
         for (key, result) in keys.into_iter().zip(found) {
             match result {
-                Some(result) => {
-                    self.to.put_result(key, result.clone()).await?;
-                    mailbox.put(key, Ended::Result(result));
-                }
+                Some(result) => answered.push((key, result)),
                 None if self.is_whole => {
                     let what = format!("the answer `{key}`");
                     return Err(store::Error::Lost { what }.into());
@@ -102,6 +101,12 @@ impl Queue for Answered {
                     self.still().missing.get_or_insert(key);
                 }
             }
+        }
+        // All at once, so that they share a commit.
+        let put = |(key, result): &(Key, Bytes)| self.to.put_result(*key, result.clone());
+        try_join_all(answered.iter().map(put)).await?;
+        for (key, result) in answered {
+            mailbox.put(key, Ended::Result(result));
         }
         self.stir();
         Ok(Notices::new(mailbox, Arc::clone(&self.to)))

@@ -7,7 +7,7 @@ use skillopt_core::job::Key;
 use tokio::task::spawn_blocking;
 
 use super::entry::Entry;
-use super::{RedisStore, one};
+use super::{LARGE_BYTES_MIN, RedisStore, one};
 use crate::object::Objects;
 use crate::redis::{codec, reply};
 use crate::store::{BLOB_BYTES_MAX, Error};
@@ -27,6 +27,20 @@ impl RedisStore {
         spawn_blocking(work).await.map_err(|error| Error::Io {
             place: self.link.place(),
             detail: format!("a large value cannot be compressed: {error}"),
+        })
+    }
+
+    /// Names blobs, off the threads that serve others if one is large.
+    pub(super) async fn name(&self, blobs: &[Bytes]) -> Result<Vec<Hash>, Error> {
+        let name = |blobs: &[Bytes]| blobs.iter().map(|blob| Hash::of(blob)).collect();
+        if blobs.iter().all(|blob| blob.len() <= LARGE_BYTES_MIN) {
+            return Ok(name(blobs));
+        }
+        let blobs = blobs.to_vec();
+        let named = spawn_blocking(move || name(&blobs)).await;
+        named.map_err(|error| Error::Io {
+            place: self.link.place(),
+            detail: format!("a large value cannot be named: {error}"),
         })
     }
 
