@@ -46,7 +46,7 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 const STREAMS_MAX: u32 = 1_000;
 /// How often it is looked whether large values can be stored and read.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long pages that are being read keep a coordinator that leaves.
+/// How long pages that are being read, or folders that are being made, keep a coordinator that leaves.
 const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
 /// Why a coordinator does not start, or stops.
@@ -193,7 +193,7 @@ impl Coordinator {
             sweeps: Arc::clone(&sweeps),
             rows,
             live: live.clone(),
-            folders,
+            folders: Arc::clone(&folders),
             teller: Arc::clone(&teller),
             parts: parts.clone(),
             uploads: Uploads::default(),
@@ -234,6 +234,10 @@ impl Coordinator {
             fault = fault.or(ended.err().map(|e| ServeError::Fault(e.to_string())));
         }
         lines.close().await;
+        // Nothing reads the store, or writes a folder, after this; what lasts longer ends with the process.
+        let settled = tokio::time::timeout(FAREWELL_MAX, folders.settle());
+        let settled = shutdown.now.run_until_cancelled(settled).await;
+        settled.unwrap_or(Ok(())).unwrap_or_default();
         end.cancel();
         let farewell = async {
             while let Some(ended) = beside.join_next().await {
