@@ -45,6 +45,20 @@ impl Agent {
         backend == DECLARED || cli::find(backend).is_some()
     }
 
+    /// Refuses what no agent can have, wherever it runs: for whoever gives a run to other machines, and
+    /// knows neither their programs nor their keys.
+    ///
+    /// # Errors
+    /// [`CallError::Misconfigured`]: a setting asks for what no agent can have, or the agent cannot speak
+    /// to its provider.
+    pub fn check(profile: &Profile) -> Result<(), CallError> {
+        let cli = wanted(profile)?;
+        if cli.is_direct() {
+            return Ok(());
+        }
+        provider::check(profile, cli.wire())
+    }
+
     /// Prepares an agent; starts nothing.
     ///
     /// # Errors
@@ -61,8 +75,7 @@ impl Agent {
             status: 0,
             detail,
         };
-        let cli = Wanted::of(profile).map_err(&wrong)?;
-        options::check(profile, cli.is_direct()).map_err(&wrong)?;
+        let cli = wanted(profile)?;
         let direct = match cli.is_direct() {
             true => Some(direct(local).map_err(&wrong)?),
             false => None,
@@ -198,6 +211,18 @@ impl Agent {
             .map(|direct| direct.key.expose().trim());
         reply(finished, &self.backend, key.unwrap_or_default())
     }
+}
+
+/// Reads which CLI a profile names, with settings that it can have.
+fn wanted(profile: &Profile) -> Result<Wanted, CallError> {
+    let wrong = |detail: String| CallError::Misconfigured {
+        endpoint: profile.backend.clone(),
+        status: 0,
+        detail,
+    };
+    let cli = Wanted::of(profile).map_err(wrong)?;
+    options::check(profile, cli.is_direct()).map_err(wrong)?;
+    Ok(cli)
 }
 
 /// Reads where a CLI may go that has no relay: the machine's own business, not the run's.

@@ -18,40 +18,43 @@ pub(crate) struct Provider {
     pub(crate) wire: Wire,
 }
 
-/// Finds the provider that a profile names for a CLI that speaks `cli`.
+/// What a profile says of its provider.
+struct Meant<'a> {
+    name: &'a str,
+    address: String,
+    wire: Wire,
+    /// The key that holds its credential.
+    key: &'static str,
+}
+
+/// Checks that a CLI that speaks `cli` can speak to the provider that a profile names.
 ///
 /// # Errors
-/// [`CallError::Misconfigured`]: the two do not go together, or something is missing.
-pub(crate) fn find(profile: &Profile, cli: Wire, local: &Local<'_>) -> Result<Provider, CallError> {
+/// [`CallError::Misconfigured`]: the two do not go together, or there is no address.
+pub(crate) fn check(profile: &Profile, cli: Wire) -> Result<(), CallError> {
+    meant(profile, cli)
+        .map(|_| ())
+        .map_err(|why| wrong(profile, why))
+}
+
+fn wrong(profile: &Profile, detail: String) -> CallError {
+    CallError::Misconfigured {
+        endpoint: profile.backend.clone(),
+        status: 0,
+        detail,
+    }
+}
+
+fn meant(profile: &Profile, cli: Wire) -> Result<Meant<'_>, String> {
     let name = profile
         .settings
         .get("provider")
         .and_then(serde_json::Value::as_str);
     let name = name.unwrap_or_default();
-    let wrong = |detail: String| CallError::Misconfigured {
-        endpoint: profile.backend.clone(),
-        status: 0,
-        detail,
-    };
     let address = profile.endpoint.trim_end_matches('/').to_owned();
-    if address.is_empty() {
-        return Err(wrong(format!("its provider `{name}` has no address")));
-    }
+    let is_nowhere = address.is_empty();
     let (wire, address, key) = match name {
         "openai_chat" => {
-            let mode = local
-                .options
-                .text("azure_openai_auth_mode")
-                .unwrap_or_default();
-            if !matches!(
-                mode.to_lowercase().as_str(),
-                "openai_compatible" | "compat" | "openai"
-            ) {
-                return Err(wrong(format!(
-                    "an agent reaches `openai_chat` only with `azure_openai_auth_mode: openai`, not \
-                     `{mode}`; or set `agent_provider: openai_compatible`"
-                )));
-            }
             let wire = if cli == Wire::Responses {
                 cli
             } else {
@@ -65,18 +68,52 @@ pub(crate) fn find(profile: &Profile, cli: Wire, local: &Local<'_>) -> Result<Pr
         "claude_chat" => (Wire::Messages, format!("{address}/v1"), "claude_api_key"),
         "gemini_chat" => (Wire::Gemini, address, "gemini_api_key"),
         other => {
-            return Err(wrong(format!(
+            return Err(format!(
                 "`{other}` cannot be its provider; set `agent_provider` to openai_chat, \
                  openai_compatible, qwen_chat, minimax_chat, claude_chat or gemini_chat"
-            )));
+            ));
         }
     };
+    if is_nowhere {
+        return Err(format!("its provider `{name}` has no address"));
+    }
     let goes = wire == cli || (cli == Wire::Responses && wire == Wire::Chat);
     if !goes {
-        return Err(wrong(format!(
+        return Err(format!(
             "it speaks {}, and its provider `{name}` speaks {}; set `agent_provider`",
             named(cli),
             named(wire)
+        ));
+    }
+    Ok(Meant {
+        name,
+        address,
+        wire,
+        key,
+    })
+}
+
+/// Finds the provider that a profile names for a CLI that speaks `cli`.
+///
+/// # Errors
+/// [`CallError::Misconfigured`]: the two do not go together, or something is missing.
+pub(crate) fn find(profile: &Profile, cli: Wire, local: &Local<'_>) -> Result<Provider, CallError> {
+    let wrong = |detail: String| wrong(profile, detail);
+    let Meant {
+        name,
+        address,
+        wire,
+        key,
+    } = meant(profile, cli).map_err(wrong)?;
+    let mode = local
+        .options
+        .text("azure_openai_auth_mode")
+        .unwrap_or_default();
+    let is_compatible = ["openai_compatible", "compat", "openai"];
+    if name == "openai_chat" && !is_compatible.contains(&mode.to_lowercase().as_str()) {
+        return Err(wrong(format!(
+            "an agent reaches `openai_chat` only with `azure_openai_auth_mode: openai`, not \
+             `{mode}`; or set `agent_provider: openai_compatible`"
         )));
     }
     let secret = (local.secret)(key).map(|secret| secret.expose().trim().to_owned());

@@ -110,7 +110,8 @@ fn let_down(trouble: &Trouble, record: &Record, endpoint: &str) -> Verdict {
             if has_answered && (400..500).contains(status) && !may_pass(*status) =>
         {
             Verdict::Failed(format!(
-                "the provider refused a request of the agent: {words}"
+                "the provider refused a request of the agent: {}",
+                fault::shown(words)
             ))
         }
         trouble => Verdict::NotJudged(error(trouble, endpoint)),
@@ -183,7 +184,7 @@ fn error(trouble: &Trouble, endpoint: &str) -> CallError {
             retry_after_ms,
         } => {
             let wait = retry_after_ms.map(Duration::from_millis);
-            fault::of_status(endpoint, *status, words.clone(), wait)
+            fault::of_status(endpoint, *status, words, wait)
         }
     }
 }

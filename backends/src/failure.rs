@@ -21,68 +21,86 @@ const DETAIL_CHARS_MAX: usize = 300;
 
 /// Names the class of a failed exchange. `secrets` are kept out of what is shown.
 pub(crate) fn classify(answer: &Answer, endpoint: &str, secrets: &[&str]) -> CallError {
-    let endpoint = endpoint.to_owned();
-    let status = answer.status.as_u16();
-    let detail = detail(&answer.body, secrets);
     // What tells the class may stand behind the part that is shown.
     let body = &answer.body[..answer.body.len().min(DETAIL_BYTES_MAX)];
-    let told = String::from_utf8_lossy(body);
-    let retry_after = retry_after(&answer.headers);
-    match answer.status {
-        StatusCode::TOO_MANY_REQUESTS => {
-            if out_of_quota(&told) {
-                return CallError::Unauthorized {
-                    endpoint,
-                    status,
-                    detail,
-                };
-            }
-            CallError::Throttled {
-                endpoint,
-                retry_after,
-            }
-        }
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => CallError::Unauthorized {
+    refused(Refused {
+        endpoint,
+        status: answer.status.as_u16(),
+        told: &String::from_utf8_lossy(body),
+        detail: detail(&answer.body, secrets),
+        retry_after: retry_after(&answer.headers),
+    })
+}
+
+/// An answer that is no success.
+#[derive(Clone, Debug)]
+pub struct Refused<'a> {
+    /// Who answered.
+    pub endpoint: &'a str,
+    /// With which status.
+    pub status: u16,
+    /// What was told, from which the class is found.
+    pub told: &'a str,
+    /// The part of it that is shown, without secrets.
+    pub detail: String,
+    /// When to ask again.
+    pub retry_after: Option<Duration>,
+}
+
+/// Names the class of an answer that is no success, for all who ask providers.
+#[must_use]
+pub fn refused(refused: Refused<'_>) -> CallError {
+    let Refused {
+        endpoint,
+        status,
+        told,
+        detail,
+        retry_after,
+    } = refused;
+    let endpoint = endpoint.to_owned();
+    match status {
+        429 if !out_of_quota(told) => CallError::Throttled {
+            endpoint,
+            retry_after,
+        },
+        401 | 403 | 429 => CallError::Unauthorized {
             endpoint,
             status,
             detail,
         },
-        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY => {
-            CallError::Server {
-                endpoint,
-                status,
-                retry_after,
-                detail,
-            }
-        }
-        s if s.is_server_error() => CallError::Server {
+        408 | 409 | 425 | 500..=599 => CallError::Server {
             endpoint,
             status,
             retry_after,
             detail,
         },
-        StatusCode::BAD_REQUEST if is_filtered(&told) => CallError::Filtered {
+        400 if is_filtered(told) => CallError::Filtered {
             endpoint,
             detail,
             usage: Usage::default(),
         },
-        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => CallError::Misconfigured {
-            endpoint,
-            status,
-            detail,
-        },
-        s if s.is_redirection() => CallError::Misconfigured {
+        300..=399 => CallError::Misconfigured {
             endpoint,
             status,
             detail: "a redirect; give the final address (keys are never sent on)".to_owned(),
         },
-        s if s.is_client_error() && (status == 413 || is_too_long(&told)) => CallError::Rejected {
+        404 | 405 => CallError::Misconfigured {
+            endpoint,
+            status,
+            detail,
+        },
+        413 => CallError::Rejected {
+            endpoint,
+            status,
+            detail,
+        },
+        400..=499 if is_too_long(told) => CallError::Rejected {
             endpoint,
             status,
             detail,
         },
         // A parameter this server does not know would be refused in every call.
-        s if s.is_client_error() => CallError::Misconfigured {
+        400..=499 => CallError::Misconfigured {
             endpoint,
             status,
             detail,
@@ -179,7 +197,8 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Providers answer 429 also when the account has no money left; waiting does not help then.
-fn out_of_quota(detail: &str) -> bool {
+#[must_use]
+pub fn out_of_quota(detail: &str) -> bool {
     detail.contains("insufficient_quota") || detail.contains("billing_hard_limit")
 }
 

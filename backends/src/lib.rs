@@ -41,7 +41,7 @@ pub use contract::{
     ToolChoice, Worked, Workspace,
 };
 pub use error::{CallError, Disposition};
-pub use failure::retry_after;
+pub use failure::{Refused, out_of_quota, refused, retry_after};
 pub use gate::{AtMost, Gate, Open, Passed, Permit};
 pub use http::Http;
 pub use openai_chat::needs_responses;

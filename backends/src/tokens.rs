@@ -1,17 +1,23 @@
 //! Tokens that end: kept while they last, fetched by one call at a time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use http::HeaderValue;
 use skillopt_core::secret::Secret;
 use skillopt_runtime::clock;
+use tokio::task::JoinHandle;
 
 use crate::error::CallError;
 
 /// A token is replaced this long before its end, in milliseconds.
 const RENEW_BEFORE_MS: u64 = 300_000;
+/// A token that has no more than this left is not sent without trying for a new one first, in
+/// milliseconds: it would end on its way.
+const USED_UNTIL_MS: u64 = 10_000;
+/// How long a renewal may take that nobody waits for; then the next call begins another one.
+const RENEWAL_MAX: Duration = Duration::from_secs(60);
 /// Calls that come this soon after a failed fetch share its failure, in milliseconds: thousands of
 /// calls wait for the same token.
 const FAILURE_SHARED_MS: u64 = 1_000;
@@ -40,34 +46,35 @@ pub(crate) struct Token {
 
 /// The tokens of one account.
 pub(crate) struct Tokens {
+    shared: Arc<Shared>,
+    /// The renewal that nobody waits for; it ends with this.
+    renewal: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
     source: Box<dyn Source>,
     /// What is sent now. Apart from the lock of the fetch, so that no call waits for one while
     /// there is a token.
     current: Mutex<Option<Token>>,
-    /// Held by the call that fetches, with the last failure and its time.
+    /// Held by whoever fetches, with the last failure and its time.
     fetch: tokio::sync::Mutex<Option<(u64, CallError)>>,
 }
 
 impl Tokens {
     pub(crate) fn new(source: Box<dyn Source>) -> Self {
-        Self {
+        let shared = Shared {
             source,
             current: Mutex::default(),
             fetch: tokio::sync::Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            renewal: Mutex::default(),
         }
     }
 
-    fn current(&self) -> std::sync::MutexGuard<'_, Option<Token>> {
-        // No section under this lock can panic half-way.
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn fresh(&self) -> Option<Token> {
-        let token = self.current().clone()?;
-        (token.ends_ms > clock::unix_ms() + RENEW_BEFORE_MS).then_some(token)
-    }
-
-    /// Returns a token, a new one if the last is about to end.
+    /// Returns a token. One that is about to end is renewed beside the calls that still use it: the
+    /// renewal may take longer than a call has.
     ///
     /// # Errors
     /// There is none and none can be had.
@@ -75,46 +82,40 @@ impl Tokens {
     /// # Cancel safety
     /// A fetch that is dropped is begun again by the next call.
     pub(crate) async fn get(&self) -> Result<Token, CallError> {
-        if let Some(token) = self.fresh() {
+        if let Some(token) = self.shared.lasting(RENEW_BEFORE_MS) {
             return Ok(token);
         }
-        let mut failure = self.fetch.lock().await;
-        // Whoever held the lock may have fetched one.
-        if let Some(token) = self.fresh() {
+        if let Some(token) = self.shared.lasting(USED_UNTIL_MS) {
+            self.renew_beside();
             return Ok(token);
         }
-        let shared = failure
-            .clone()
-            .filter(|(at, _)| clock::unix_ms() < at + FAILURE_SHARED_MS);
-        let error = match shared {
-            Some((_, error)) => error,
-            None => match self
-                .source
-                .fetch()
-                .await
-                .and_then(usable)
-                .map_err(|error| CallError::SignIn(Box::new(error)))
-            {
-                Ok(token) => {
-                    *failure = None;
-                    *self.current() = Some(token.clone());
-                    return Ok(token);
-                }
-                Err(error) => {
-                    *failure = Some((clock::unix_ms(), error.clone()));
-                    error
-                }
-            },
-        };
-        // A token that has not ended yet is better than none.
-        let last = self.current().clone();
-        last.filter(|token| token.ends_ms > clock::unix_ms())
-            .ok_or(error)
+        self.shared.renew().await?;
+        let token = self.shared.lasting(0);
+        token.ok_or_else(|| {
+            // Rejected between the fetch and here, or it lasts no time at all.
+            CallError::SignIn(Box::new(CallError::Malformed {
+                endpoint: "the sign-in".to_owned(),
+                detail: "it gave a token that cannot be used".to_owned(),
+            }))
+        })
+    }
+
+    /// Begins a renewal unless one is under way.
+    fn renew_beside(&self) {
+        let mut renewal = lock(&self.renewal);
+        if renewal.as_ref().is_some_and(|task| !task.is_finished()) {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        *renewal = Some(tokio::spawn(async move {
+            // Its failure is for those who come when the last token has ended.
+            drop(tokio::time::timeout(RENEWAL_MAX, shared.renew()).await);
+        }));
     }
 
     /// Forgets a token that was rejected. Returns whether it was the current one.
     pub(crate) fn reject(&self, secret: &Arc<Secret>) -> bool {
-        let mut current = self.current();
+        let mut current = lock(&self.shared.current);
         let is_current = current
             .as_ref()
             .is_some_and(|token| Arc::ptr_eq(&token.secret, secret));
@@ -123,6 +124,56 @@ impl Tokens {
         }
         is_current
     }
+}
+
+impl Drop for Tokens {
+    fn drop(&mut self) {
+        if let Some(task) = lock(&self.renewal).take() {
+            task.abort();
+        }
+    }
+}
+
+impl Shared {
+    /// Returns the token if it lasts longer than so many milliseconds.
+    fn lasting(&self, ms: u64) -> Option<Token> {
+        let token = lock(&self.current).clone()?;
+        (token.ends_ms > clock::unix_ms() + ms).then_some(token)
+    }
+
+    /// Fetches a token unless somebody just did; a failure leaves the one that has not ended yet.
+    async fn renew(&self) -> Result<(), CallError> {
+        let mut failure = self.fetch.lock().await;
+        // Whoever held the lock may have fetched one.
+        if self.lasting(RENEW_BEFORE_MS).is_some() {
+            return Ok(());
+        }
+        let shared = failure
+            .clone()
+            .filter(|(at, _)| clock::unix_ms() < at + FAILURE_SHARED_MS);
+        let error = match shared {
+            Some((_, error)) => error,
+            None => match self.source.fetch().await.and_then(usable) {
+                Ok(token) => {
+                    *failure = None;
+                    *lock(&self.current) = Some(token);
+                    return Ok(());
+                }
+                Err(error) => {
+                    let error = CallError::SignIn(Box::new(error));
+                    *failure = Some((clock::unix_ms(), error.clone()));
+                    error
+                }
+            },
+        };
+        // A token that has not ended yet is better than none.
+        self.lasting(0).map(|_| ()).ok_or(error)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No section under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn usable(fetched: Fetched) -> Result<Token, CallError> {
@@ -198,22 +249,77 @@ mod tests {
         assert_eq!(given.load(Ordering::SeqCst), 1);
     }
 
+    /// Asks until a token other than `last` is given.
+    async fn after(tokens: &Tokens, last: &str) -> Token {
+        loop {
+            let token = tokens.get().await.unwrap();
+            if token.secret.expose() != last {
+                return token;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
     #[test]
     fn a_token_is_replaced_before_its_end() {
         let (tokens, given) = tokens(299, u64::MAX);
         run(async {
             assert_eq!(tokens.get().await.unwrap().secret.expose(), "t0");
-            assert_eq!(tokens.get().await.unwrap().secret.expose(), "t1");
+            assert_eq!(after(&tokens, "t0").await.secret.expose(), "t1");
         });
         assert_eq!(given.load(Ordering::SeqCst), 2);
     }
 
     #[test]
-    fn a_failed_renewal_leaves_the_token_that_still_holds() {
-        let (tokens, _) = tokens(299, 1);
+    fn a_token_is_fetched_first_if_the_last_one_ends_on_its_way() {
+        let (tokens, _) = tokens(9, u64::MAX);
         run(async {
             assert_eq!(tokens.get().await.unwrap().secret.expose(), "t0");
-            assert_eq!(tokens.get().await.unwrap().secret.expose(), "t0");
+            assert_eq!(tokens.get().await.unwrap().secret.expose(), "t1");
+        });
+    }
+
+    #[test]
+    fn a_failed_renewal_leaves_the_token_that_still_holds() {
+        for lasts in [299, 9] {
+            let (tokens, given) = tokens(lasts, 1);
+            run(async {
+                while given.load(Ordering::SeqCst) < 2 {
+                    assert_eq!(tokens.get().await.unwrap().secret.expose(), "t0");
+                    tokio::task::yield_now().await;
+                }
+                assert_eq!(tokens.get().await.unwrap().secret.expose(), "t0");
+            });
+        }
+    }
+
+    /// Gives one token that is about to end; the next one never comes.
+    struct Hanging(AtomicU64);
+
+    #[async_trait]
+    impl Source for Hanging {
+        async fn fetch(&self) -> Result<Fetched, CallError> {
+            if self.0.fetch_add(1, Ordering::SeqCst) > 0 {
+                std::future::pending::<()>().await;
+            }
+            Ok(Fetched {
+                token: Secret::new("t0"),
+                ends_ms: ends_in(299),
+            })
+        }
+    }
+
+    #[test]
+    fn a_renewal_that_hangs_holds_up_nobody_who_has_a_token() {
+        let tokens = Tokens::new(Box::new(Hanging(AtomicU64::new(0))));
+        run(async {
+            for _ in 0..50 {
+                // A call that has no time at all gets it.
+                let token = tokio::time::timeout(Duration::ZERO, tokens.get()).await;
+                let token = token.expect("it is there").unwrap();
+                assert_eq!(token.secret.expose(), "t0");
+                tokio::task::yield_now().await;
+            }
         });
     }
 

@@ -129,6 +129,19 @@ pub(crate) fn try_connect(config: &RunConfig, roles: &[Role]) -> Result<(), Call
     Ok(())
 }
 
+/// Refuses a target that is an agent with settings that no agent can have, for a run that is given to
+/// other machines: what they have installed, and which keys, is not known here.
+///
+/// # Errors
+/// What is wrong, in words.
+pub(crate) fn check_agent(config: &RunConfig) -> Result<(), CallError> {
+    let profile = skillopt_coordinator::prepare::profile(config, Role::Target);
+    match Agents::is_for(&profile) {
+        true => Agent::check(&profile),
+        false => Ok(()),
+    }
+}
+
 /// Returns the role that a profile is for.
 fn role_of(profile: &Profile) -> Role {
     match profile.role.as_str() {

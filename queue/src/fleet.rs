@@ -34,7 +34,7 @@ pub struct WorkerRecord {
     pub id: String,
     /// `well`, `draining` or `sick`.
     pub state: String,
-    /// Why, unless it is well.
+    /// Why; of a worker that is well, what its jobs wait for, if it is the place of large values.
     pub cause: String,
     /// Version of the program.
     pub program: String,

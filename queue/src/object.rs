@@ -2,6 +2,7 @@
 
 mod fault;
 mod site;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use tokio::time::timeout;
 
 use self::fault::Judge;
 pub use self::site::Site;
-use crate::store::Error;
+use self::watch::Watch;
+use crate::store::{Away, Error};
 
 /// How long the first byte of an answer may take, all tries together, beyond the time that a place
 /// may be away.
@@ -21,6 +23,10 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Slowest way that is still waited for, in bytes a second: the time that a transfer may take grows
 /// with what is transferred.
 const BYTES_PER_SECOND_MIN: u64 = 256 << 10;
+/// How long a look at a place that was away may take.
+const LOOK_MAX: Duration = Duration::from_secs(3);
+/// What is said of a place of which no call has come back yet.
+const SILENT: &str = "it does not answer; is it up, and are its address and region right?";
 /// What the check writes and reads.
 const PROBE: (&str, &[u8]) = ("probe", b"skillopt");
 
@@ -31,6 +37,7 @@ pub struct Objects {
     prefix: Path,
     judge: Arc<Judge>,
     away_max: Duration,
+    watch: Watch,
 }
 
 impl Objects {
@@ -45,6 +52,7 @@ impl Objects {
             prefix,
             judge: Arc::new(site.judge()),
             away_max,
+            watch: Watch::default(),
         })
     }
 
@@ -60,6 +68,23 @@ impl Objects {
             Some(found) if found == value => Ok(()),
             _ => Err(self.judge.says("it does not give back what was written")),
         }
+    }
+
+    /// Says that the place leaves calls without an answer, or fails them, since when, and what helps;
+    /// `None` while it does what it is asked. A place that was away and that nobody asks now is
+    /// looked at.
+    pub async fn away(&self) -> Option<Away> {
+        let absence = self.watch.absence()?;
+        if !absence.is_asked {
+            // The rest of what a slow answer takes is for the next look.
+            drop(timeout(LOOK_MAX, self.check()).await);
+        }
+        let absence = self.watch.absence()?;
+        Some(Away {
+            place: self.judge.place().to_owned(),
+            detail: absence.cause.unwrap_or_else(|| SILENT.to_owned()),
+            since: absence.since.elapsed(),
+        })
     }
 
     /// Stores a value; one that is there is replaced, which changes nothing as names are hashes.
@@ -115,10 +140,17 @@ impl Objects {
         asked: impl Future<Output = Result<T, object_store::Error>>,
     ) -> Result<T, Error> {
         let transfer = Duration::from_secs(len / BYTES_PER_SECOND_MIN);
-        match timeout(self.away_max + ANSWER_MAX + transfer, asked).await {
+        let call = self.watch.begin(transfer);
+        let answer = match timeout(self.away_max + ANSWER_MAX + transfer, asked).await {
             Ok(answer) => answer.map_err(|error| self.judge.error(&error)),
-            Err(_) => Err(self.judge.says("it does not answer")),
+            Err(_) => Err(self.judge.says(SILENT)),
+        };
+        match &answer {
+            Ok(_) => call.answered(),
+            Err(Error::Io { detail, .. }) => call.failed(detail),
+            Err(error) => call.failed(&error.to_string()),
         }
+        answer
     }
 
     fn path(&self, name: &str) -> Path {

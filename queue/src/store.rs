@@ -1,5 +1,7 @@
 //! Keeps blobs, results and the event logs of runs.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use skillopt_core::hash::Hash;
@@ -92,6 +94,12 @@ pub trait Store: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Says that the place of large values is away, if there is one beside the store; `None` while
+    /// it answers. Calls that need it wait meanwhile.
+    async fn away(&self) -> Option<Away> {
+        None
+    }
+
     /// Stores one blob, see [`Store::put_blobs`].
     ///
     /// # Errors
@@ -113,6 +121,22 @@ pub trait Store: Send + Sync + 'static {
             what: format!("blob `{hash}`"),
         })
     }
+}
+
+/// A place of large values that does not do what it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "large values cannot be stored or read for {} s: `{place}` failed: {detail}; work goes on by \
+     itself once they can",
+    .since.as_secs()
+)]
+pub struct Away {
+    /// The place, without a secret.
+    pub place: String,
+    /// What is wrong, and what to do.
+    pub detail: String,
+    /// How long it has been so.
+    pub since: Duration,
 }
 
 /// Why a store did not do what it was asked. Nothing was acknowledged.

@@ -78,6 +78,11 @@ impl Blobs {
         bytes.map_err(|e| Stop::store(&e))
     }
 
+    /// Says that the place of large values is away.
+    pub(crate) async fn away(&self) -> Option<store::Away> {
+        self.store.away().await
+    }
+
     /// Returns the memory that is in use, in bytes.
     pub(crate) fn bytes_used(&self) -> usize {
         self.values.bytes_used() + self.skills.bytes_used()

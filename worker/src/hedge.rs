@@ -2,15 +2,17 @@
 //! ten calls of its model take, and few copies were made so far.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use skillopt_runtime::clock::Stopwatch;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 /// Latencies of a model that are remembered.
 const WINDOW: usize = 256;
 /// Calls after which its latencies are believed.
 const EVIDENCE: usize = 20;
-/// When a call is looked at again of which nothing could be said.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Models that are remembered.
 const MODELS_MAX: usize = 64;
 
@@ -23,41 +25,69 @@ struct Known {
     recent: VecDeque<Duration>,
     calls: u64,
     copies: u64,
+    /// Wakes calls for which nothing could be said, or no copy was left: only answers change that.
+    answered: Arc<Notify>,
+}
+
+/// What is due for a call.
+#[derive(Debug)]
+enum Due {
+    /// A copy of it is to be made.
+    Copy,
+    /// It is not late before this time is over.
+    Wait(Duration),
+    /// What more answers allow.
+    Answer(OwnedNotified),
 }
 
 impl Hedge {
     /// Notes an answered call.
     pub(crate) fn answered(&self, model: &str, took: Duration) {
         let mut all = self.lock();
-        if !all.contains_key(model) && all.len() >= MODELS_MAX {
-            all.clear();
-        }
-        let known = all.entry(model.to_owned()).or_default();
+        let known = known(&mut all, model);
         known.calls += 1;
         if known.recent.len() == WINDOW {
             known.recent.pop_front();
         }
         known.recent.push_back(took);
+        if known.recent.len() == EVIDENCE {
+            // All of them have a patience now.
+            known.answered.notify_waiters();
+        }
+        // One answer is at most one copy more.
+        known.answered.notify_one();
     }
 
-    /// Says what is due for a call of a model that has been open for `open`: nothing if a copy of it is
-    /// to be made now, else how long to wait before asking again. Of a thousand calls at most
-    /// `permille` are copied; a call for which there is no copy left now may get one later, since those
-    /// that hang wait longer than those that are a little slow.
-    pub(crate) fn wait(&self, model: &str, permille: u32, open: Duration) -> Option<Duration> {
-        let mut all = self.lock();
-        let Some(known) = all.get_mut(model) else {
-            return Some(LOOK_AGAIN);
-        };
-        let Some(patience) = known.patience() else {
-            return Some(LOOK_AGAIN);
-        };
-        if open < patience {
-            return Some(patience.saturating_sub(open));
+    /// Returns when a copy of a call is to be made that has been open for as long as `open` says. Of a
+    /// thousand calls at most `permille` are copied; a call for which there is no copy left gets one
+    /// later, when others were answered, since those that hang wait longer than those that are a
+    /// little slow.
+    pub(crate) async fn due(&self, model: &str, permille: u32, open: &Stopwatch) {
+        loop {
+            match self.look(model, permille, open.elapsed()) {
+                Due::Copy => return,
+                Due::Wait(time) => tokio::time::sleep(time).await,
+                Due::Answer(answered) => answered.await,
+            }
         }
-        let is_allowed = (known.copies + 1) * 1_000 <= known.calls * u64::from(permille);
-        known.copies += u64::from(is_allowed);
-        (!is_allowed).then(|| patience.clamp(LOOK_AGAIN / 10, LOOK_AGAIN))
+    }
+
+    fn look(&self, model: &str, permille: u32, open: Duration) -> Due {
+        let mut all = self.lock();
+        let known = known(&mut all, model);
+        let late = known.patience().map(|patience| patience.checked_sub(open));
+        match late {
+            Some(Some(left)) if !left.is_zero() => return Due::Wait(left),
+            Some(_) if known.has_copy(permille) => {}
+            // Under the lock, so that no answer comes between the look and the wait.
+            _ => return Due::Answer(Arc::clone(&known.answered).notified_owned()),
+        }
+        known.copies += 1;
+        if known.has_copy(permille) {
+            // Whoever was woken may have left one.
+            known.answered.notify_one();
+        }
+        Due::Copy
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
@@ -66,7 +96,23 @@ impl Hedge {
     }
 }
 
+/// Returns what is known of a model; of too many, all is forgotten.
+fn known<'a>(all: &'a mut HashMap<String, Known>, model: &str) -> &'a mut Known {
+    if !all.contains_key(model) && all.len() >= MODELS_MAX {
+        for known in all.values() {
+            known.answered.notify_waiters();
+        }
+        all.clear();
+    }
+    all.entry(model.to_owned()).or_default()
+}
+
 impl Known {
+    /// Whether one more call may be copied.
+    fn has_copy(&self, permille: u32) -> bool {
+        (self.copies + 1) * 1_000 <= self.calls * u64::from(permille)
+    }
+
     /// Returns how long a call may be open before a copy of it is made.
     fn patience(&self) -> Option<Duration> {
         if self.recent.len() < EVIDENCE {
@@ -80,26 +126,45 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     const NONE: Duration = Duration::ZERO;
 
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Returns how long a call still waits: nothing if its copy is due.
+    #[track_caller]
+    fn wait(hedge: &Hedge, model: &str, open: u64) -> Option<Duration> {
+        match hedge.look(model, 100, ms(open)) {
+            Due::Copy => None,
+            Due::Wait(time) => Some(time),
+            Due::Answer(_) => panic!("it waits for answers"),
+        }
+    }
+
+    fn waits_for_answers(hedge: &Hedge, permille: u32, open: Duration) -> bool {
+        matches!(hedge.look("m", permille, open), Due::Answer(_))
+    }
+
     #[test]
     fn patience_is_what_nine_of_ten_calls_take() {
         let hedge = Hedge::default();
-        assert_eq!(hedge.wait("m", 100, NONE), Some(LOOK_AGAIN));
-        for ms in 1..=100 {
-            hedge.answered("m", Duration::from_millis(ms));
+        assert!(waits_for_answers(&hedge, 100, NONE));
+        for time in 1..=100 {
+            hedge.answered("m", ms(time));
         }
-        let wait = |model: &str, open| hedge.wait(model, 100, Duration::from_millis(open));
-        assert_eq!(wait("m", 0), Some(Duration::from_millis(91)));
-        assert_eq!(wait("m", 90), Some(Duration::from_millis(1)));
-        assert_eq!(wait("m", 91), None);
-        assert_eq!(wait("other", 91), Some(LOOK_AGAIN));
+        assert_eq!(wait(&hedge, "m", 0), Some(ms(91)));
+        assert_eq!(wait(&hedge, "m", 90), Some(ms(1)));
+        assert_eq!(wait(&hedge, "m", 91), None);
+        assert!(matches!(hedge.look("other", 100, ms(91)), Due::Answer(_)));
         for _ in 0..2 * WINDOW {
-            hedge.answered("m", Duration::from_millis(7));
+            hedge.answered("m", ms(7));
         }
-        assert_eq!(wait("m", 0), Some(Duration::from_millis(7)));
+        assert_eq!(wait(&hedge, "m", 0), Some(ms(7)));
     }
 
     #[test]
@@ -108,28 +173,51 @@ mod tests {
         let late = Duration::from_secs(9);
         let mut copies = 0;
         for i in 1..=1_000 {
-            hedge.answered("m", Duration::from_millis(i));
-            copies += u32::from(hedge.wait("m", 100, late).is_none());
+            hedge.answered("m", ms(i));
+            copies += u32::from(matches!(hedge.look("m", 100, late), Due::Copy));
             assert!(u64::from(copies) * 10 <= i);
         }
         assert_eq!(copies, 100);
-        assert!(hedge.wait("m", 0, late).is_some());
+        assert!(waits_for_answers(&hedge, 0, late));
     }
 
     #[test]
     fn a_call_that_hangs_gets_its_copy_though_slow_ones_took_all_there_were() {
         let hedge = Hedge::default();
-        let ms = Duration::from_millis;
         for _ in 0..30 {
             hedge.answered("m", ms(50));
         }
         for _ in 0..3 {
-            assert_eq!(hedge.wait("m", 100, ms(51)), None);
+            assert_eq!(wait(&hedge, "m", 51), None);
         }
-        assert_eq!(hedge.wait("m", 100, ms(51)), Some(ms(50)));
+        assert!(waits_for_answers(&hedge, 100, ms(51)));
         for _ in 0..10 {
             hedge.answered("m", ms(50));
         }
-        assert_eq!(hedge.wait("m", 100, ms(101)), None);
+        assert_eq!(wait(&hedge, "m", 101), None);
+    }
+
+    /// Nothing but an answer makes a late call look again: no clock does.
+    #[test]
+    fn late_calls_are_woken_by_answers_and_as_many_as_there_are_copies() {
+        let (hedge, open) = (Hedge::default(), Stopwatch::start());
+        let mut calls: Vec<_> = (0..5)
+            .map(|_| Box::pin(hedge.due("m", 100, &open)))
+            .collect();
+        let mut due = || {
+            calls.retain_mut(|call| call.now_or_never().is_none());
+            5 - calls.len()
+        };
+        assert_eq!(due(), 0);
+        for n in 1..=30 {
+            hedge.answered("m", NONE);
+            let (now, enough) = (due(), n >= EVIDENCE);
+            assert_eq!(now, if enough { n / 10 } else { 0 }, "{n} answers");
+        }
+        // What one leaves another takes.
+        for _ in 0..20 {
+            hedge.answered("m", NONE);
+        }
+        assert_eq!(due(), 5);
     }
 }

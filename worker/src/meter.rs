@@ -266,14 +266,11 @@ impl Meter {
         }
         tokio::pin!(first);
         let watch = Stopwatch::start();
-        let wait = || {
-            let permille = which.hedge_permille;
-            self.hedge.wait(&request.model, permille, watch.elapsed())
-        };
-        while let Some(wait) = wait() {
-            if let Ok(answer) = tokio::time::timeout(wait, &mut first).await {
-                return answer;
-            }
+        let due = self.hedge.due(&request.model, which.hedge_permille, &watch);
+        tokio::select! {
+            biased;
+            answer = &mut first => return answer,
+            () = due => {}
         }
         // The loser is counted when this returns or is dropped.
         let copy_id = format!("{}/copy", which.id);

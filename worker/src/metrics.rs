@@ -60,6 +60,7 @@ pub(crate) struct Metrics {
     calls: Family<[Pair; 1], Counter>,
     tokens: Family<[Pair; 1], Counter>,
     cache_bytes: Gauge,
+    values_away: Gauge,
     is_ready: Gauge,
 }
 
@@ -76,6 +77,7 @@ impl Metrics {
             calls: Family::default(),
             tokens: Family::default(),
             cache_bytes: Gauge::default(),
+            values_away: Gauge::default(),
             is_ready: Gauge::default(),
         }
     }
@@ -148,6 +150,10 @@ impl Metrics {
         }
     }
 
+    pub(crate) fn values_are_away(&self, is_away: bool) {
+        self.values_away.set(i64::from(is_away));
+    }
+
     /// Returns everything in the text format of OpenMetrics.
     pub(crate) fn text(&self, is_ready: bool, cache_bytes: usize) -> String {
         self.is_ready.set(i64::from(is_ready));
@@ -199,6 +205,11 @@ impl Metrics {
             "cache_bytes",
             "Memory of items and skills",
             self.cache_bytes.clone(),
+        );
+        r.register(
+            "values_away",
+            "1 while large values cannot be stored or read",
+            self.values_away.clone(),
         );
         r.register("ready", "1 if it takes jobs", self.is_ready.clone());
         let mut text = String::new();

@@ -26,6 +26,8 @@ pub(crate) struct Shift {
     pub(crate) stop: Shutdown,
     /// Why the queue cannot be reached, as long as it cannot, by way.
     away: Mutex<BTreeMap<Way, String>>,
+    /// Why large values cannot be stored or read, as long as they cannot.
+    values_away: Mutex<Option<ValuesAway>>,
     last_look: tokio::sync::Mutex<Option<(Stopwatch, Option<String>)>>,
     /// Since the last sign of life of the threads that do the work.
     sign: Mutex<Stopwatch>,
@@ -38,6 +40,13 @@ pub(crate) enum Way {
     Work,
     /// Renewals and signs of life.
     Pulse,
+}
+
+/// The place of large values, while it is away.
+struct ValuesAway {
+    /// Begins each of its errors.
+    place: String,
+    words: String,
 }
 
 /// What people see of a worker.
@@ -60,6 +69,7 @@ impl Shift {
             held: Held::default(),
             stop,
             away: Mutex::default(),
+            values_away: Mutex::default(),
             last_look: tokio::sync::Mutex::default(),
             sign: Mutex::new(Stopwatch::start()),
         })
@@ -75,7 +85,8 @@ impl Shift {
         } else if let Some(cause) = self.health.sickness() {
             ("sick", cause)
         } else {
-            ("well", String::new())
+            // It is well: its jobs wait with it, and no other worker does better.
+            ("well", self.values_away().unwrap_or_default())
         };
         State { word, cause }
     }
@@ -87,7 +98,14 @@ impl Shift {
             return Some(format!("{}: {}", state.word, state.cause));
         }
         let away = lock(&self.away).values().next().cloned();
-        away.map(|cause| format!("the queue cannot be reached: {cause}"))
+        let away = away.map(|cause| format!("the queue cannot be reached: {cause}"));
+        away.or_else(|| self.values_away())
+    }
+
+    /// Returns why large values cannot be stored or read, `None` if they can.
+    pub(crate) fn values_away(&self) -> Option<String> {
+        let away = lock(&self.values_away);
+        away.as_ref().map(|away| away.words.clone())
     }
 
     /// The queue has answered.
@@ -103,6 +121,11 @@ impl Shift {
     pub(crate) fn unreached(&self, way: Way, error: &dyn std::fmt::Display) {
         self.worker.metrics.queue_error();
         let cause = error.to_string();
+        // What cannot be kept elsewhere is no fault of the queue; it was told.
+        let of_values = |away: &ValuesAway| cause.starts_with(&away.place);
+        if lock(&self.values_away).as_ref().is_some_and(of_values) {
+            return;
+        }
         let mut away = lock(&self.away);
         let is_new = away.is_empty();
         away.insert(way, cause.clone());
@@ -152,8 +175,34 @@ impl Shift {
         looked.unwrap_or_else(|e| Some(format!("looking for faults failed: {e}")))
     }
 
-    /// Looks at the machine now and then. Goes on until dropped.
+    /// Looks at the machine now and then, and at the place of large values. Goes on until dropped.
     pub(crate) async fn look_often(self: Arc<Self>) {
+        tokio::join!(self.look_at_machine(), self.look_at_values());
+    }
+
+    /// Tells when large values cannot be stored or read any more, and when they can again.
+    async fn look_at_values(&self) {
+        loop {
+            let away = self.worker.blobs.away().await;
+            let found = away.as_ref().map(|away| ValuesAway {
+                place: format!("`{}`", away.place),
+                words: away.to_string(),
+            });
+            let is_away = found.is_some();
+            let was_away = std::mem::replace(&mut *lock(&self.values_away), found).is_some();
+            match away {
+                Some(away) if !was_away => self.worker.tell(&away.to_string()),
+                None if was_away => self
+                    .worker
+                    .tell("large values can be stored and read again"),
+                _ => {}
+            }
+            self.worker.metrics.values_are_away(is_away);
+            tokio::time::sleep(SIGN_EVERY).await;
+        }
+    }
+
+    async fn look_at_machine(&self) {
         loop {
             let fault = self.look_now().await;
             self.changed(self.health.looked(fault.as_deref()));

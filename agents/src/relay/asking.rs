@@ -3,14 +3,19 @@
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::StatusCode;
-use skillopt_backends::{CallError, Gate, Passed, Permit, retry_after};
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use skillopt_backends::{CallError, Gate, Passed, Permit, out_of_quota, retry_after};
 use tokio::time::Instant;
 
 use super::leaving::Leaving;
 use super::log::Log;
 use super::way_out::{Answer, WayOut};
 use super::{Tries, fault};
+
+/// Most bytes of a provider's error that are read.
+const ERROR_MAX: usize = 64 << 10;
 
 /// What came of a request.
 pub(super) enum Tried {
@@ -58,14 +63,20 @@ impl Asking<'_> {
                 leaving.body.clone(),
                 tries.first_byte,
             );
-            let answer = answer.await;
+            let (answer, told) = match answer.await {
+                // Only its words say whether waiting helps.
+                Ok(answer) if answer.status() == StatusCode::TOO_MANY_REQUESTS => {
+                    let (answer, told) = read(answer, tries.silence).await;
+                    (Ok(answer), told)
+                }
+                other => (other, String::new()),
+            };
             failed += 1;
             let (error, wait) = match &answer {
-                Ok(answer) if may_pass(answer.status()) => {
+                Ok(answer) if may_pass(answer.status()) && !out_of_quota(&told) => {
                     let (status, wait) = (answer.status().as_u16(), retry_after(answer.headers()));
                     waiting.has_failed(status);
-                    let words = String::new();
-                    (fault::of_status(self.endpoint, status, words, wait), wait)
+                    (fault::of_status(self.endpoint, status, "", wait), wait)
                 }
                 Ok(_) => return over(answer, Some(permit), failed),
                 Err(words) => {
@@ -89,6 +100,19 @@ impl Asking<'_> {
             tokio::time::sleep(wait).await;
         }
     }
+}
+
+/// Reads an error to its end, and returns it with what it says; one that does not end says nothing.
+pub(super) async fn read(answer: Answer, silence: Duration) -> (Answer, String) {
+    let (parts, body) = answer.into_parts();
+    let read = Limited::new(body, ERROR_MAX).collect();
+    let bytes = match tokio::time::timeout(silence, read).await {
+        Ok(Ok(bytes)) => bytes.to_bytes(),
+        Ok(Err(_)) | Err(_) => Bytes::new(),
+    };
+    let told = String::from_utf8_lossy(&bytes).into_owned();
+    let body = Full::new(bytes).map_err(|never| match never {});
+    (Response::from_parts(parts, body.boxed_unsync()), told)
 }
 
 fn over(answer: Result<Answer, String>, permit: Option<Box<dyn Permit>>, tries: u32) -> Tried {

@@ -18,8 +18,8 @@ const FAILURES_MAX: u64 = 100;
 pub(super) const TOKEN_BYTES: u64 = 4;
 /// Tokens that an answer without a limit is taken for.
 const ANSWER_TOKENS: u64 = 4_096;
-/// Most characters of a provider's words that are kept.
-const WORDS_MAX: usize = 300;
+/// Most characters of a provider's words that are kept: what tells their class may stand at their end.
+const WORDS_MAX: usize = 64 << 10;
 
 /// The book of one relay.
 pub(super) struct Log {

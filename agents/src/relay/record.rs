@@ -121,7 +121,7 @@ pub enum Trouble {
     Provider {
         /// Status; 0 if there was no answer.
         status: u16,
-        /// Its words, shortened, without the credential.
+        /// Its words, without the credential.
         words: String,
         /// When to come again.
         retry_after_ms: Option<u64>,

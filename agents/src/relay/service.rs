@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use super::allow::{self, Asked, Refusal};
-use super::asking::{Asking, Tried, Waiting};
+use super::asking::{Asking, Tried, Waiting, read};
 use super::flow::{Ending, Flow, Turn};
 use super::leaving::Leaving;
 use super::log::{Counted, Log};
@@ -35,8 +35,6 @@ const BODY_MAX: usize = 32 << 20;
 const BODIES_MAX: usize = 2 * BODY_MAX;
 /// Largest head of a request, in bytes.
 const HEAD_MAX: usize = 64 << 10;
-/// Most of a provider's error that is handed on and recorded, in bytes.
-const ERROR_MAX: usize = 64 << 10;
 /// Most connections of one sandbox at the same time.
 const CONNECTIONS_MAX: usize = 64;
 /// Pause after a failed accept, for example when all file handles are in use.
@@ -274,7 +272,7 @@ impl Inner {
                 let (status, wait) = (answer.status().as_u16(), retry_after(answer.headers()));
                 let (answer, words) = self.fail(answer, leaving, tries).await;
                 if let Some(permit) = permit {
-                    let error = fault::of_status(&self.plan.address, status, words, wait);
+                    let error = fault::of_status(&self.plan.address, status, &words, wait);
                     permit.close(skillopt_backends::Passed::Failed(error));
                 }
                 answer
@@ -304,18 +302,15 @@ impl Inner {
         )
     }
 
-    /// Hands a provider's error on, and remembers it; returns its words beside it.
+    /// Hands a provider's error on, and remembers it; returns all its words beside it.
     async fn fail(&self, answer: Answer, leaving: Leaving, tries: u32) -> (Answer, String) {
-        let (parts, body) = answer.into_parts();
+        let (answer, told) = read(answer, self.plan.tries.silence).await;
+        let parts = answer.into_parts().0;
         let status = parts.status;
-        let bytes = match Limited::new(body, ERROR_MAX).collect().await {
-            Ok(bytes) => bytes.to_bytes(),
-            Err(_) => Bytes::new(),
-        };
-        let words = self.log.redacted(&String::from_utf8_lossy(&bytes));
+        let words = self.log.redacted(&told);
         let wait = retry_after(&parts.headers);
         self.log.trouble(status.as_u16(), &words, wait);
-        let short: String = words.chars().take(300).collect();
+        let short = fault::shown(&words);
         self.log.add(Exchange {
             request: leaving.request,
             status: status.as_u16(),
@@ -328,7 +323,7 @@ impl Inner {
         });
         let is_json = serde_json::from_str::<Value>(&words).is_ok();
         let body = if is_json && self.plan.cli == self.plan.provider {
-            words
+            words.clone()
         } else {
             allow::error(self.plan.cli, status.as_u16(), &short).to_string()
         };
@@ -336,7 +331,7 @@ impl Inner {
         if let Some(wait) = parts.headers.get(RETRY_AFTER) {
             response.headers_mut().insert(RETRY_AFTER, wait.clone());
         }
-        (response, short)
+        (response, words)
     }
 }
 

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use skillopt_agents::relay::{Caps, Refusal, Tokens, Trouble, Wire};
+use skillopt_agents::verdict::{Verdict, judge};
+use skillopt_agents::{Account, Outcome};
+use skillopt_backends::Disposition;
+use skillopt_sandbox::Ending;
 
 use crate::rig::{DUMMY, KEY, PAIRS, Rig, ask, well};
 
@@ -132,6 +136,33 @@ async fn what_may_pass_is_tried_again_and_the_rest_is_told() {
         assert_eq!(status == 200, want.is_none(), "{words}: {text}");
         assert!(!format!("{trouble:?}{text}").contains(KEY));
     }
+}
+
+/// An account without money is not asked again, and the task's run hears that somebody has to pay.
+#[tokio::test]
+async fn an_account_without_money_is_told_from_one_that_is_slowed_down() {
+    let padded = format!("{} insufficient_quota", "x ".repeat(2_000));
+    let script = json!({"default": {
+        "fault": {"kind": "status", "status": 429, "code": "x", "message": padded},
+    }});
+    let rig = Rig::start(Wire::Chat, Wire::Chat, script, |_| {}).await;
+    let (status, text) = rig.ask(Wire::Chat, false).await;
+    assert_eq!(status, 429);
+    assert!(text.contains("insufficient_quota"), "it is handed on whole");
+    assert_eq!(rig.mock.requests().len(), 1);
+    let record = rig.relay.record();
+    let verdict = judge(
+        &Ending::Exited(1),
+        &Account::of(Outcome::Crashed),
+        &record,
+        "http://h/v1",
+        Duration::from_secs(9),
+    );
+    let Verdict::NotJudged(error) = verdict else {
+        panic!("{verdict:?}");
+    };
+    assert_eq!(error.disposition(), Disposition::StopRun, "{error:?}");
+    assert!(error.to_string().len() < 1_000, "{error}");
 }
 
 #[tokio::test]

@@ -107,12 +107,22 @@ pub struct ToolIn {
     pub ok: Option<String>,
 }
 
+/// Longest declaration, in bytes of its JSON, files included: it is part of every job's model.
+pub const BYTES_MAX: usize = 64 << 10;
+
 impl Declared {
-    /// Reads a declaration.
+    /// Reads a declaration, wherever it stands.
     ///
     /// # Errors
     /// It says something unknown, leaves something out, or contradicts itself; in words.
     pub fn read(value: &Value) -> Result<Self, String> {
+        let bytes = value.to_string().len();
+        if bytes > BYTES_MAX {
+            return Err(format!(
+                "is too large: {bytes} bytes with all its texts and `files`, at most {BYTES_MAX} are \
+                 allowed; put what is larger into the program's package"
+            ));
+        }
         let declared: Self = serde_json::from_value(value.clone())
             .map_err(|e| format!("declares no agent: {e}; docs/new-agent-cli.md has an example"))?;
         declared
@@ -237,6 +247,13 @@ mod tests {
             let error = Declared::read(&wrong).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
+        let mut large = declared();
+        large["files"]["home:.my-agent/large"] = json!("x".repeat(BYTES_MAX));
+        let error = Declared::read(&large).unwrap_err();
+        assert!(
+            error.contains("too large") && error.contains("65536"),
+            "{error}"
+        );
         let error = Declared::read(&json!("a text")).unwrap_err();
         assert!(error.contains("docs/new-agent-cli.md"), "{error}");
     }

@@ -79,10 +79,11 @@ impl Check {
 }
 
 pub(crate) fn run(args: &DoctorArgs, out: &Out) -> Result<Exit, Failure> {
-    let mut checks = vec![open_files(), sandbox::check(), agents::check()];
+    let mut checks = vec![open_files(), sandbox::check()];
     if args.config.path().is_some() {
         checks.extend(with_config(args, out)?);
     } else {
+        checks.push(agents::check(None));
         checks.push(backends());
     }
     Ok(report(&checks, args.config.path().is_none(), out))
@@ -115,8 +116,13 @@ fn with_config(args: &DoctorArgs, out: &Out) -> Result<Vec<Check>, Failure> {
             ));
             loaded.config
         }
-        Err(failure) => return Ok(Check::broken("configuration", &failure)),
+        Err(failure) => {
+            checks.push(agents::check(None));
+            checks.extend(Check::broken("configuration", &failure));
+            return Ok(checks);
+        }
     };
+    checks.push(agents::check(Some(&config)));
     checks.push(folder(&config));
     checks.push(store(&config));
     let prepared = match scratch_prepare(&config) {

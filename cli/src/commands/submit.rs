@@ -10,7 +10,7 @@ mod wait;
 
 use std::path::Path;
 
-use skillopt_config::Role;
+use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::bundle::What;
 use skillopt_coordinator::prepare::Prepared;
 
@@ -18,6 +18,7 @@ use crate::args::{SubmitArgs, SubmitCommand, SubmitEvalArgs, SubmitTrainArgs, Sw
 use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::models;
 use crate::output::Out;
 
 use self::order::Order;
@@ -48,7 +49,7 @@ fn submit_train(args: &SubmitTrainArgs, out: &Out) -> Result<Exit, Failure> {
                 None => failure,
             })?;
     out.warnings(&warnings);
-    check_backends(&config, &[Role::Optimizer, Role::Target])?;
+    check(&config, &[Role::Optimizer, Role::Target])?;
     let folder = format!("skillopt_{}_{}", config.env, config.optimizer_model);
     let order = Order::new(
         What::Train,
@@ -79,7 +80,7 @@ fn submit_eval(args: &SubmitEvalArgs, out: &Out) -> Result<Exit, Failure> {
         warnings,
     } = args.config.load()?;
     out.warnings(&warnings);
-    check_backends(&config, &[Role::Target])?;
+    check(&config, &[Role::Target])?;
     let evaluation = eval::evaluation(&args.what)?;
     evaluation.adapt(&mut config);
     let folder = format!("eval_{}_{}", config.env, config.target_model);
@@ -123,6 +124,12 @@ fn submit_sweep(args: &SweepArgs, out: &Out) -> Result<Exit, Failure> {
             failure
         }
     })
+}
+
+/// Refuses models that no worker could call, as a local run would.
+fn check(config: &RunConfig, roles: &[Role]) -> Result<(), Failure> {
+    check_backends(config, roles)?;
+    models::check_agent(config).map_err(Failure::usage)
 }
 
 /// Tells whether a file has a section `sweep`; it may be wrong otherwise.

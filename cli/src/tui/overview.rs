@@ -246,7 +246,7 @@ fn workers(rows: &[WorkerRow]) -> Section {
 
 fn worker_row(row: &WorkerRow) -> Row {
     let text = match (row.state.as_str(), &row.cause) {
-        ("well", _) => format!("{} well", row.worker),
+        ("well", None) => format!("{} well", row.worker),
         ("lost", _) => format!("{} lost {}", row.worker, span(row.silent_ms)),
         (state, Some(cause)) => format!("{} {state}: {cause}", row.worker),
         (state, None) => format!("{} {state}", row.worker),

@@ -183,7 +183,7 @@ impl WorkerRow {
         Self {
             worker: record.id.clone(),
             state: state.to_owned(),
-            cause: cause.filter(|c| !c.is_empty() && state != "well"),
+            cause: cause.filter(|c| !c.is_empty()),
             version: record.program.clone(),
             started_unix_ms: record.started_ms,
             silent_ms,

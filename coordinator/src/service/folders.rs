@@ -17,6 +17,7 @@ use skillopt_queue::{Queue, RunId, Store, store};
 use skillopt_runtime::Shutdown;
 use skillopt_runtime::clock::unix_ms;
 use skillopt_runtime::files::{self, FileError};
+use tokio::sync::{OwnedMutexGuard, Semaphore};
 
 use self::answered::Answered;
 use self::quiet::Quiet;
@@ -38,7 +39,7 @@ use crate::session::Source;
 /// Our folder in the place that we are given, in which others may have things of theirs.
 const OWN: &str = "skillopt-scratch";
 /// Folders that are made again at once: each takes a thread and computes.
-const AGAIN_MAX: usize = 4;
+const AGAIN_MAX: u32 = 4;
 /// How often somebody who waits for a folder looks whether a run began to work in it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A loop over stored answers that stands still for so long waits for one that is not there.
@@ -52,7 +53,7 @@ pub struct Folders {
     /// One turn for each folder: it is made by one at a time.
     turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     whole: Arc<Whole>,
-    again: tokio::sync::Semaphore,
+    again: Arc<Semaphore>,
     exports: AtomicU64,
     /// Keeps other processes out.
     _lock: File,
@@ -111,6 +112,30 @@ impl Drop for Export {
     }
 }
 
+/// The folder of a run while it is made. It goes with this unless it was made: nobody may wait for
+/// that any more.
+struct Making {
+    whole: Arc<Whole>,
+    id: String,
+    root: PathBuf,
+    is_made: bool,
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        if self.is_made {
+            return;
+        }
+        // What is left is made anew, or cleared at the next start.
+        let clear = |id: &str| drop(std::fs::remove_dir_all(self.root.with_file_name(id)));
+        self.whole.remove(&self.id, clear);
+        if self.root.exists() {
+            // Somebody still reads what was there before.
+            self.whole.keep(&self.id, false, clear);
+        }
+    }
+}
+
 impl Folders {
     /// Takes a folder of its own below `place` for run folders. What is left in it of an earlier
     /// process is removed.
@@ -137,7 +162,7 @@ impl Folders {
             suites,
             turns: Mutex::default(),
             whole: Arc::default(),
-            again: tokio::sync::Semaphore::new(AGAIN_MAX),
+            again: Arc::new(Semaphore::new(AGAIN_MAX as usize)),
             exports: AtomicU64::new(0),
             _lock: lock,
         })
@@ -179,7 +204,7 @@ impl Folders {
     }
 
     /// Returns the right to make a folder.
-    pub async fn turn(&self, id: &str) -> tokio::sync::OwnedMutexGuard<()> {
+    pub async fn turn(&self, id: &str) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
@@ -238,7 +263,7 @@ impl Folders {
         };
         let turn = self.turn(&run.id);
         tokio::pin!(turn);
-        let _turn = loop {
+        let turn = loop {
             if live.get(&run.id).is_some() {
                 if is_written(run) {
                     return Ok(shown);
@@ -260,12 +285,20 @@ impl Folders {
         }
         // Somebody else may be reading it; then the same files are written over.
         self.whole.remove(&run.id, |id| self.clear(id));
+        let making = Making {
+            whole: Arc::clone(&self.whole),
+            id: run.id.clone(),
+            root: shown.folder.root().to_owned(),
+            is_made: false,
+        };
         let unpacked = self.unpack(run).await?;
-        self.again(unpacked, run, self.of(&run.id), self.quiet(), true)
-            .await?;
-        if run.state.is_over() {
-            self.keep(&run.id, true);
-        }
+        let (folder, store) = (self.of(&run.id), self.quiet());
+        // In this order they end: nobody makes it again, or reads it, before the rest of it is gone.
+        let hold = (making, shown, turn);
+        let made = self.again(unpacked, run, (folder, true), store, hold);
+        let (mut making, shown, _turn) = made.await?;
+        making.is_made = true;
+        self.keep(&run.id, run.state.is_over());
         Ok(shown)
     }
 
@@ -313,28 +346,32 @@ impl Folders {
         };
         files::create_dir_all(&folder.private()).map_err(|e| Error::Unavailable(e.to_string()))?;
         let store = make(&folder)?;
-        self.again(unpacked, run, folder, store, is_read).await?;
-        Ok(export)
+        self.again(unpacked, run, (folder, is_read), store, export)
+            .await
     }
 
-    /// Runs the loop over stored answers, writing what it would write into `store`. For a run that
-    /// is not over it goes as far as its log does.
-    async fn again(
+    /// Runs the loop over stored answers, writing what it would write into `store`, in a folder with
+    /// or without items. For a run that is not over it goes as far as its log does.
+    ///
+    /// Whoever waits for this may go at any time; the loop then stops as soon as it can. What it
+    /// writes to is in the hands of `keep`, which the loop has until it has stopped, and then gives
+    /// back.
+    async fn again<K: Send + 'static>(
         &self,
         unpacked: Unpacked,
         run: &RunRecord,
-        folder: RunFolder,
+        (folder, has_items): (RunFolder, bool),
         store: Arc<dyn Store>,
-        has_items: bool,
-    ) -> Result<(), Error> {
+        keep: K,
+    ) -> Result<K, Error> {
         let cannot = |e: &dyn std::fmt::Display| {
             let id = &run.id;
             Error::Unavailable(format!(
                 "the folder of run `{id}` cannot be made again: {e}"
             ))
         };
-        let permit = self.again.acquire().await;
-        let _permit = permit.map_err(|e| cannot(&e))?;
+        let permit = Arc::clone(&self.again).acquire_owned().await;
+        let permit = permit.map_err(|e| cannot(&e))?;
         self.begin(&folder, run, unpacked.is_fresh())
             .map_err(|e| cannot(&e))?;
         let name = folder.log_name(unpacked.prepared.common.run.as_str());
@@ -344,7 +381,7 @@ impl Folders {
         // One that failed or was cancelled has asked for more than was answered.
         let is_over = run.state.is_over() && !matches!(run.state, State::Cancelled | State::Failed);
         if events == 0 && !is_over {
-            return Ok(());
+            return Ok(keep);
         }
         let shutdown = Shutdown::new();
         let (enough, drain) = (shutdown.drain.clone(), shutdown.drain.clone());
@@ -377,7 +414,10 @@ impl Folders {
         // waits for it any more.
         let _end = drain.clone().drop_guard();
         let handle = tokio::runtime::Handle::current();
-        let work = move || handle.block_on(course(&unpacked, place));
+        let work = move || {
+            // The permit ends last: whoever has all of them knows that nothing is left.
+            (handle.block_on(course(&unpacked, place)), keep, permit)
+        };
         let mut work = tokio::task::spawn_blocking(work);
         let done = tokio::select! {
             done = &mut work => done,
@@ -393,9 +433,15 @@ impl Folders {
             }
         };
         match done.map_err(|e| cannot(&e))? {
-            Ok(_) | Err(Halt::Interrupted) => Ok(()),
-            Err(halt) => Err(cannot(&halt)),
+            (Ok(_) | Err(Halt::Interrupted), keep, _) => Ok(keep),
+            (Err(halt), ..) => Err(cannot(&halt)),
         }
+    }
+
+    /// Waits until nothing is made any more, also for those who did not wait for it.
+    pub async fn settle(&self) {
+        // The semaphore is never closed.
+        drop(self.again.acquire_many(AGAIN_MAX).await);
     }
 
     /// Writes down in a folder how its run stands, as a local run would.

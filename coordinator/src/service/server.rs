@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use skillopt_proto::v1;
+use skillopt_queue::Store;
 use skillopt_runtime::Shutdown;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -43,7 +44,9 @@ const ENCODE_MAX: usize = 64 << 20;
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// Streams of one connection.
 const STREAMS_MAX: u32 = 1_000;
-/// How long pages that are being read keep a coordinator that leaves.
+/// How often it is looked whether large values can be stored and read.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long pages that are being read, or folders that are being made, keep a coordinator that leaves.
 const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
 /// Why a coordinator does not start, or stops.
@@ -190,7 +193,7 @@ impl Coordinator {
             sweeps: Arc::clone(&sweeps),
             rows,
             live: live.clone(),
-            folders,
+            folders: Arc::clone(&folders),
             teller: Arc::clone(&teller),
             parts: parts.clone(),
             uploads: Uploads::default(),
@@ -200,6 +203,10 @@ impl Coordinator {
         let end = CancellationToken::new();
         let mut beside = JoinSet::new();
         beside.spawn(Arc::clone(&teller).run(end.clone()));
+        let say = Arc::new(say);
+        let watched = watch_values(Arc::clone(&parts.store), Arc::clone(&say));
+        let until = end.clone();
+        beside.spawn(async move { until.run_until_cancelled(watched).await.unwrap_or_default() });
         if let Some(listener) = http {
             let pages = Pages {
                 parts,
@@ -216,7 +223,7 @@ impl Coordinator {
             Arc::clone(&sweeps),
             options.name.clone(),
             shutdown.clone(),
-            say,
+            move |text: &str| say(text),
         ));
         let rpc = Rpc::new(sweeps, callers(), shutdown.clone());
         let served = grpc(&options, desk, rpc, listener, &shutdown).await;
@@ -227,6 +234,10 @@ impl Coordinator {
             fault = fault.or(ended.err().map(|e| ServeError::Fault(e.to_string())));
         }
         lines.close().await;
+        // Nothing reads the store, or writes a folder, after this; what lasts longer ends with the process.
+        let settled = tokio::time::timeout(FAREWELL_MAX, folders.settle());
+        let settled = shutdown.now.run_until_cancelled(settled).await;
+        settled.unwrap_or(Ok(())).unwrap_or_default();
         end.cancel();
         let farewell = async {
             while let Some(ended) = beside.join_next().await {
@@ -262,6 +273,22 @@ async fn drive(
     };
     let driving = sweeps.drive(&name, &shutdown, report);
     shutdown.now.run_until_cancelled(driving).await;
+}
+
+/// Tells when large values cannot be stored or read any more, and when they can again. Goes on until
+/// dropped.
+async fn watch_values(store: Arc<dyn Store>, say: Arc<impl Fn(&str)>) {
+    let mut was_away = false;
+    loop {
+        let away = store.away().await;
+        match &away {
+            Some(away) if !was_away => say(&away.to_string()),
+            None if was_away => say("large values can be stored and read again"),
+            _ => {}
+        }
+        was_away = away.is_some();
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -141,8 +141,28 @@ impl Teller {
             runs: self.runs(),
             accounts: self.parts.rates.accounts().await?,
             store_pressure: self.parts.store.pressure().await?,
+            values_away: self.values_away_for(workers, now.as_ms()).await,
             ..gathered
         })
+    }
+
+    /// Says that the place of large values is away, as this coordinator or a worker sees it.
+    ///
+    /// # Errors
+    /// The board cannot be reached.
+    pub async fn values_away(&self) -> Result<Option<String>, Error> {
+        let now = self.parts.board.now().await?;
+        let workers = self.workers().await?;
+        Ok(self.values_away_for(&workers, now.as_ms()).await)
+    }
+
+    async fn values_away_for(&self, workers: &[WorkerRecord], now_ms: u64) -> Option<String> {
+        if let Some(away) = self.parts.store.away().await {
+            return Some(away.to_string());
+        }
+        // Who waits for answers asks the place for nothing; workers do.
+        let told = alive(workers, now_ms).find(|worker| !worker.cause.is_empty());
+        told.map(|worker| format!("worker `{}`: {}", worker.id, worker.cause))
     }
 
     /// Returns why a job waits that this coordinator has in the queue.

@@ -21,7 +21,7 @@ pub enum Code {
     RateLimited,
     /// No live worker offers what the job needs.
     NoCapability,
-    /// The store is above its limit.
+    /// The store is above its limit, or the place of large values is away.
     StorePressure,
     /// The run's own share is full of earlier jobs.
     Barrier,

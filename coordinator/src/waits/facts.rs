@@ -29,6 +29,8 @@ pub struct Facts {
     pub accounts: Vec<Account>,
     /// What the store says while it is above its limit.
     pub store_pressure: Option<String>,
+    /// What it says while large values cannot be stored or read.
+    pub values_away: Option<String>,
 }
 
 /// What is known of one run.

@@ -182,6 +182,10 @@ fn around(facts: &Facts, run: &RunId, lane: &Lane) -> Option<Reason> {
             "start a worker that does: `skillopt worker`",
         ));
     }
+    if let Some(away) = &facts.values_away {
+        let help = "the place itself, or its credentials; nothing is lost meanwhile";
+        return Some(Reason::new(Code::StorePressure, away, help));
+    }
     let pressure = facts.store_pressure.as_ref()?;
     Some(Reason::new(
         Code::StorePressure,
@@ -261,7 +265,7 @@ pub(super) const fn in_general(code: Code) -> &'static str {
         Code::ProviderDown => "the circuits of accounts are open",
         Code::RateLimited => "the rates of accounts are used up",
         Code::NoCapability => "no live worker offers what they need",
-        Code::StorePressure => "the store is above its limit",
+        Code::StorePressure => "the store is above its limit, or large values cannot be stored",
         Code::Barrier => "earlier jobs of their runs are out",
         Code::FairShare => "other runs go first",
         Code::SlotsBusy => "all fitting workers are busy",

@@ -219,6 +219,17 @@ fn each_reason_has_its_words() {
             "the store is above its limit: 1.9 of 2 GiB",
         ),
     );
+    let away = Facts {
+        values_away: Some("`s3://kept` failed".into()),
+        store_pressure: Some("1.9 of 2 GiB".into()),
+        ..facts()
+    };
+    check(
+        away,
+        own,
+        queued(),
+        both(Code::StorePressure, "`s3://kept` failed"),
+    );
     check(
         facts(),
         own,

@@ -4,6 +4,7 @@
 
 mod access;
 mod bundles;
+mod folders;
 mod runs;
 mod streams;
 mod support;

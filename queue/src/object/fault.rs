@@ -44,6 +44,11 @@ impl Judge {
         }
     }
 
+    /// Names the place, for people.
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// Makes an error with this cause.
     pub(super) fn says(&self, detail: &str) -> Error {
         Error::Io {

@@ -34,3 +34,12 @@ script!(HELLO, " flags=allow-oom", "hello.lua");
 /// Adds an event to a run's log; it shares nothing with the others.
 pub(super) static APPEND: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/append.lua")));
+
+/// Takes back the name of a result without content, also when memory is short; it shares nothing
+/// with the others.
+pub(super) static FORGET: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(concat!(
+        "#!lua flags=allow-oom\n",
+        include_str!("scripts/forget.lua")
+    ))
+});

@@ -20,7 +20,9 @@ use super::reply;
 use super::scripts::APPEND;
 use crate::message::RunId;
 use crate::object::Objects;
-use crate::store::{BLOB_BYTES_MAX, EVENT_BYTES_MAX, Error, RESULT_BYTES_MAX, Store, check_size};
+use crate::store::{
+    Away, BLOB_BYTES_MAX, EVENT_BYTES_MAX, Error, RESULT_BYTES_MAX, Store, check_size,
+};
 
 /// Longer values, as they are written, are large: they go to the object store, or in parts.
 pub(super) const LARGE_BYTES_MIN: usize = 64 << 10;
@@ -329,6 +331,13 @@ impl Store for RedisStore {
 
     async fn pressure(&self) -> Result<Option<String>, Error> {
         self.link.pressure().await
+    }
+
+    async fn away(&self) -> Option<Away> {
+        match &self.objects {
+            Some(objects) => objects.away().await,
+            None => None,
+        }
     }
 
     async fn put_result(&self, key: Key, result: Bytes) -> Result<bool, Error> {

@@ -14,6 +14,21 @@ const TOLD_MAX: usize = 8;
 /// A file cannot be read.
 #[must_use]
 pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    // Also those of the cells of a sweep.
+    read(root, &|name| !MAY_DIFFER.contains(&name))
+}
+
+/// Reads all files below a folder by their path, each and every one.
+///
+/// # Panics
+/// A file cannot be read.
+#[must_use]
+pub fn all_files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    read(root, &|_| true)
+}
+
+/// Reads those below a folder whose names, and those of the folders above them, are `wanted`.
+fn read(root: &Path, wanted: &dyn Fn(&str) -> bool) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -21,9 +36,8 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
             let path = entry.expect("an entry of a folder").path();
             let name = path.strip_prefix(root).expect("it is below the folder");
             let name = name.to_string_lossy().into_owned();
-            // Also those of the cells of a sweep.
             let own = path.file_name().unwrap_or_default().to_string_lossy();
-            if MAY_DIFFER.contains(&own.as_ref()) {
+            if !wanted(&own) {
                 continue;
             }
             if path.is_dir() {

@@ -1,6 +1,8 @@
 //! A TCP proxy that behaves as badly as a test likes.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -27,6 +29,8 @@ struct Mode {
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
+    /// Connections that were not let through.
+    refused: Arc<AtomicU64>,
     mode: watch::Sender<Mode>,
     runtime: Option<Runtime>,
 }
@@ -46,15 +50,18 @@ impl Proxy {
         let (mode, seen) = watch::channel(Mode::default());
         let bound = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
         let listener = bound.expect("a free port");
+        let refused = Arc::new(AtomicU64::new(0));
         let port = listener.local_addr().expect("its address").port();
         // Ends with the runtime.
         drop(runtime.spawn(accept(
             listener,
             SocketAddr::from(([127, 0, 0, 1], target)),
             seen,
+            Arc::clone(&refused),
         )));
         Self {
             port,
+            refused,
             mode,
             runtime: Some(runtime),
         }
@@ -64,6 +71,12 @@ impl Proxy {
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Returns how many connections were not let through.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::SeqCst)
     }
 
     /// Closes all connections and lets no new one through.
@@ -104,12 +117,22 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, target: SocketAddr, mode: watch::Receiver<Mode>) {
+async fn accept(
+    listener: TcpListener,
+    target: SocketAddr,
+    mode: watch::Receiver<Mode>,
+    refused: Arc<AtomicU64>,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                if let Ok((client, _)) = accepted {
+                let Ok((client, _)) = accepted else {
+                    continue;
+                };
+                if mode.borrow().is_cut {
+                    refused.fetch_add(1, Ordering::SeqCst);
+                } else {
                     connections.spawn(serve(client, target, mode.clone()));
                 }
             }
@@ -119,9 +142,6 @@ async fn accept(listener: TcpListener, target: SocketAddr, mode: watch::Receiver
 }
 
 async fn serve(client: TcpStream, target: SocketAddr, mut mode: watch::Receiver<Mode>) {
-    if mode.borrow().is_cut {
-        return;
-    }
     let Ok(server) = TcpStream::connect(target).await else {
         return;
     };

@@ -1,5 +1,6 @@
 //! A folder with data and a configuration, and runs in it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -76,6 +77,19 @@ impl World {
         let folder = path.parent().expect("it is in this folder");
         std::fs::create_dir_all(folder).expect("a folder is made");
         std::fs::write(&path, content).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+    }
+
+    /// Writes a program in this folder, with the folders above it, and returns its path.
+    ///
+    /// # Panics
+    /// It cannot be written.
+    #[must_use]
+    pub fn program(&self, name: &str, script: &str) -> PathBuf {
+        self.write(name, format!("#!/bin/bash\n{script}\n"));
+        let path = self.path(name);
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        path
     }
 
     /// Reads a text file of this folder.

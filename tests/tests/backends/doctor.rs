@@ -139,3 +139,57 @@ fn a_wrong_clock_is_told_also_when_the_blame_falls_on_the_key() {
         );
     }
 }
+
+/// The program that the target is lies where the configuration says, and is of the release that it says.
+#[test]
+fn the_agent_of_the_target_is_looked_for_as_a_worker_does() {
+    let world = World::new();
+    let program = world.program("elsewhere/my-codex", "exit 0");
+    world.write("elsewhere/package.json", r#"{"version": "9.9.9"}"#);
+    let at = format!("model.codex_exec_path={}", program.display());
+    let gone = format!("model.codex_exec_path={}", world.path("gone").display());
+    let declared = r#"model.agent_cli={"name": "small", "command": ["my-agent"], "skills": "s", "wire": "chat"}"#;
+    let declared_at = format!("model.declared_exec_path={}", program.display());
+    let (codex, own) = (
+        "model.target_backend=codex_exec",
+        "model.target_backend=declared_exec",
+    );
+    for (settings, code, words) in [
+        (
+            &[codex, &at][..],
+            2,
+            &["✕ agents", "codex_exec", "9.9.9", "agent_version"][..],
+        ),
+        (
+            &[codex, &at, "model.agent_version=9.9.9"],
+            0,
+            &["● agents", "codex_exec 9.9.9"],
+        ),
+        (
+            &[codex, &gone],
+            2,
+            &["✕ agents", "gone", "is not installed"],
+        ),
+        (&[&gone], 0, &["◇ agents", "gone", "is not installed"]),
+        (
+            &[own, declared],
+            2,
+            &["✕ agents", "my-agent", "declared_exec_path"],
+        ),
+        (
+            &[own, declared, &declared_at],
+            0,
+            &["● agents", "small 9.9.9"],
+        ),
+    ] {
+        let common = [
+            "model.agent_provider=openai_compatible",
+            "model.openai_compatible_base_url=http://127.0.0.1:1/v1",
+        ];
+        let settings = [settings, &common, &["--offline"]].concat();
+        let ended = doctor(&world, &settings, &[("PATH", "/usr/bin:/bin")]).code(code);
+        for word in words {
+            assert!(ended.stdout.contains(word), "{word}:\n{}", ended.stdout);
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! Configuration files and overrides.
 
 use skillopt_tests::support::World;
+use skillopt_tests::support::program::{command, run};
+use skillopt_tests::support::sim::closed_port;
 
 use crate::refused;
 
@@ -142,4 +144,60 @@ fn an_address_must_be_one() {
         "model.openai_compatible_base_url=host",
         &["`model.openai_compatible_base_url`"],
     );
+}
+
+/// Nobody listens at the coordinator's address: whatever is sent ends with another code.
+#[test]
+fn what_no_agent_can_have_is_refused_before_it_is_submitted() {
+    let world = World::new();
+    world.write("skill.md", "# Skill\n\nAnswer in few words.\n");
+    world.write(
+        "sweep.yaml",
+        "sweep:\n  name: one\n  base: config.yaml\n  models:\n    - name: a\n      model:\n        \
+         target: m\n        target_backend: codex_exec\n        codex_exec_profile: prof\n        \
+         agent_provider: openai_compatible\n        \
+         openai_compatible_base_url: http://127.0.0.1:1/v1\n  benchmarks: [searchqa]\n",
+    );
+    let nobody = format!("http://127.0.0.1:{}", closed_port());
+    let submit = |args: &[&str]| {
+        let mut call = command(["submit"].iter().chain(args));
+        call.args(["--coordinator", &nobody]);
+        run(call.current_dir(world.path("")))
+    };
+    let agent = [
+        "--set",
+        "model.target_backend=codex_exec",
+        "model.agent_provider=openai_compatible",
+        "model.openai_compatible_base_url=http://127.0.0.1:1/v1",
+    ];
+    let train = [&["train", "config.yaml"][..], &agent].concat();
+    let eval = [
+        "eval",
+        "config.yaml",
+        "--skill",
+        "skill.md",
+        "--split",
+        "val",
+    ];
+    let eval = [&eval[..], &agent].concat();
+    for call in [&train, &eval] {
+        for (setting, words) in [
+            ("model.codex_exec_profile=prof", "`agent_cli`"),
+            (
+                "model.codex_exec_web_search=true",
+                "its model and nothing else",
+            ),
+            (
+                "model.agent_provider=copilot_chat",
+                "cannot be its provider",
+            ),
+        ] {
+            let call = [&call[..], &[setting]].concat();
+            submit(&call).code(2).says(&["codex_exec", words]);
+        }
+        submit(call).code(7);
+    }
+    submit(&["sweep.yaml"])
+        .code(2)
+        .says(&["codex_exec_profile", "`agent_cli`"]);
 }

@@ -1,16 +1,18 @@
 //! Large values in an object store that goes away in the middle.
 
 use std::fmt::Write as _;
-use std::path::Path;
-use std::time::Duration;
 
 use serde_json::json;
 use skillopt_queue::conformance::server::{ObjectServer, Vendor};
-use skillopt_tests::support::cluster::{Cluster, Shape};
+use skillopt_tests::support::cluster::{Cluster, Node, Shape};
+use skillopt_tests::support::folder;
+use skillopt_tests::support::http::get;
+use skillopt_tests::support::program::run;
 use skillopt_tests::support::proxy::Proxy;
+use skillopt_tests::support::wait::until;
 use skillopt_tests::support::{Draw, World};
 
-use crate::scene::{Scene, after, shape};
+use crate::scene::{Scene, shape};
 
 /// Characters of an item: more than fits into a value that lies in Redis, also when it is packed.
 const CHARS: usize = 120_000;
@@ -74,24 +76,13 @@ fn cluster(server: &ObjectServer, port: u16) -> Cluster {
 fn no_secret(scene: &Scene, cluster: &Cluster) {
     let said = cluster.said();
     let mut texts = vec![said.into_bytes()];
-    for folder in [cluster.redis.dir(), &scene.world.path("out")] {
-        files(folder, &mut texts);
+    for root in [cluster.redis.dir(), &scene.world.path("out")] {
+        texts.extend(folder::all_files(root).into_values());
     }
     assert!(texts.len() > 10, "the files were found");
     for secret in ObjectServer::secrets() {
         let shown = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(secret);
         assert!(!texts.iter().any(shown), "a credential was written down");
-    }
-}
-
-fn files(folder: &Path, texts: &mut Vec<Vec<u8>>) {
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files(&path, texts);
-        } else {
-            texts.push(std::fs::read(&path).expect("a file"));
-        }
     }
 }
 
@@ -103,7 +94,7 @@ fn goes_through(vendor: Vendor) {
     let cluster = cluster(&server, proxy.port());
     let process = scene.submit(&cluster);
     proxy.cut();
-    after(Duration::from_secs(3));
+    until("a transfer was refused", || proxy.refused() > 0);
     proxy.heal();
     assert_eq!(scene.ends_well(process, &cluster, 0), 0);
     // Packed, six bits of a character are left.
@@ -125,4 +116,44 @@ fn a_run_goes_through_azure_which_is_away_for_a_while() {
 #[test]
 fn a_run_goes_through_google_which_is_away_for_a_while() {
     goes_through(Vendor::Google);
+}
+
+#[test]
+fn a_store_that_stays_away_is_named_by_all_until_it_is_back() {
+    let (scene, server) = (scene("uniform:20,120"), ObjectServer::start(Vendor::S3));
+    let proxy = Proxy::start(server.port());
+    let cluster = cluster(&server, proxy.port());
+    let (process, url) = (scene.submit(&cluster), server.url());
+    proxy.cut();
+    let ready = |port: u16| get(port, "/readyz").expect("a page");
+    let is_told = |worker: &Node| {
+        let (status, page) = ready(worker.http());
+        status == 503 && page.contains(&url)
+    };
+    until("a worker names the store", || {
+        cluster.workers.iter().any(is_told)
+    });
+    let told = cluster.workers.iter().find(|worker| is_told(worker));
+    let said = told.expect("it is still away").said();
+    for words in ["cannot be stored or read", &url, "is it up", "by itself"] {
+        assert!(said.contains(words), "{words} is not in\n{said}");
+    }
+    assert!(!said.contains("the queue cannot be reached"), "{said}");
+    until("whoever asks why hears of it", || {
+        let why = run(&mut cluster.command(&["why"])).code(0).stdout;
+        why.contains(&url) && why.contains("cannot be stored or read")
+    });
+    until("and whoever lists the workers", || {
+        let listed = run(&mut cluster.command(&["workers"])).code(0).stdout;
+        listed.contains(&url)
+    });
+
+    proxy.heal();
+    until("all are ready again", || {
+        let mut workers = cluster.workers.iter();
+        workers.all(|worker| ready(worker.http()).0 == 200)
+    });
+    assert!(cluster.said().contains("stored and read again"));
+    assert_eq!(scene.ends_well(process, &cluster, 0), 0);
+    no_secret(&scene, &cluster);
 }

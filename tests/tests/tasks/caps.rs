@@ -1,7 +1,9 @@
 //! Caps and rates of a cluster hold for the requests of its agents.
 
 use serde_json::{Value, json};
-use skillopt_tests::support::program::run;
+use skillopt_runtime::clock::Stopwatch;
+use skillopt_tests::support::http::exchange;
+use skillopt_tests::support::program::{Process, run};
 use skillopt_tests::support::wait::until;
 use skillopt_tests::support::{Cluster, Ended};
 
@@ -77,16 +79,43 @@ fn no_cap_is_exceeded_by_the_requests_of_many_agents() {
     }
 }
 
+/// Model calls of each agent in the test below.
+const ROUNDS: u64 = 20;
+
+/// Returns how many requests the model has refused.
+fn refused(scene: &Scene) -> usize {
+    let said = exchange(scene.port, "GET", "/__mock/requests", "").expect("the model's list");
+    let requests = said["requests"].as_array().expect("a list");
+    requests.iter().filter(|r| r["status"] == 429).count()
+}
+
+/// One agent of one worker is refused, once: those of the others, which nobody has refused anything,
+/// wait as long as the provider asked for.
 #[test]
 fn a_throttled_account_slows_the_agents_of_all_workers() {
-    let throttled = json!({"default": {"text": "well", "headers": {"retry-after": "1"},
-        "usage": {"input": 100, "output": 20},
-        "fault": {"kind": "status", "status": 429, "times": 3}}});
-    let scene = Scene::new(throttled, ASKS_FOUR_TIMES);
+    let rounds = format!("{{1..{ROUNDS}}}");
+    let program = ASKS_FOUR_TIMES.replace("1 2 3 4", &rounds);
+    let scene = Scene::new(answers(300), &program);
     let cluster = scene.cluster(3, 4);
-    run(&mut scene.submit(&cluster, "out", &[])).code(0);
-    let asked = scene.stat("requests");
-    // Twelve agents ask at once; those after the first refusals wait instead of being refused.
-    assert_eq!(scene.answered().requests, 4 * ITEMS, "{asked} were asked");
-    assert!(asked <= 4 * ITEMS + 12, "{asked}");
+    let process = Process::start(&mut scene.submit(&cluster, "out", &[]));
+    until("the agents are at work", || {
+        scene.answered().requests >= 2 * ITEMS
+    });
+    let since = Stopwatch::start();
+    let mut throttled = answers(300);
+    throttled["default"]["headers"] = json!({"retry-after": "5"});
+    throttled["default"]["fault"] = json!({"kind": "status", "status": 429, "times": 1});
+    scene.script(throttled);
+    until("one of them is refused", || refused(&scene) == 1);
+    let before = scene.answered().requests;
+    until("nobody asks any more", || scene.stat("in_flight") == 0);
+    let paused = scene.answered().requests;
+    // What was on its way, and what left before the refusal got around.
+    assert!(paused - before <= 3 * ITEMS, "{before}, then {paused}");
+    until("they go on", || scene.answered().requests > paused);
+    let seconds = since.seconds();
+    assert!(seconds >= 5.0, "somebody went on after {seconds} s");
+    process.wait().code(0);
+    assert_eq!(scene.answered().requests, ROUNDS * ITEMS);
+    assert_eq!(refused(&scene), 1);
 }

@@ -115,7 +115,13 @@ async fn cluster(desk: &Desk, caller: &Caller) -> Result<v1::WhyResponse, Error>
     }
     let mut jobs = teller::sum(mine);
     jobs.waits.sort_by_key(|wait| std::cmp::Reverse(wait.count));
+    // Jobs under way wait for it without being counted.
+    let away = match jobs.waits.first() {
+        None => desk.teller.values_away().await?,
+        Some(_) => None,
+    };
     let words = match jobs.waits.first() {
+        None if away.is_some() => away.unwrap_or_default(),
         None if jobs.running == 0 => "the cluster has nothing to do".to_owned(),
         None => format!("no job waits, {} under way", plural(jobs.running, "job")),
         Some(wait) => most(wait, jobs.waiting),
@@ -139,7 +145,11 @@ async fn run(desk: &Desk, run: &RunRecord) -> Result<v1::WhyResponse, Error> {
     let path = RunRecord::path(&run.id);
     let is_held = desk.parts.board.holder(&path).await?.is_some();
     let words = match run.state {
-        State::Running if is_held => moving(jobs, &run.coordinator),
+        State::Running if is_held => match desk.teller.values_away().await? {
+            // Jobs under way wait for it as well, and so does what gives out new ones.
+            Some(away) => away,
+            None => moving(jobs, &run.coordinator),
+        },
         State::Queued | State::Running => {
             let help =
                 "see `skillopt runs`: the others of it may be full; start another coordinator";

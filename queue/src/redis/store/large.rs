@@ -7,10 +7,11 @@ use skillopt_core::job::Key;
 use tokio::task::spawn_blocking;
 
 use super::entry::Entry;
-use super::{LARGE_BYTES_MIN, RedisStore, one};
+use super::{Found, LARGE_BYTES_MIN, RedisStore, one};
 use crate::object::Objects;
+use crate::redis::scripts::FORGET;
 use crate::redis::{codec, reply};
-use crate::store::{BLOB_BYTES_MAX, Error};
+use crate::store::{BLOB_BYTES_MAX, Error, Store as _};
 
 /// One part: small enough that the server serves others in between.
 const PART_BYTES: usize = 1 << 20;
@@ -122,13 +123,12 @@ impl RedisStore {
     /// died with it, while another one still has the result's name.
     ///
     /// Without an object store the name is taken back, so that whoever wants the result can have it
-    /// made again. With one the content is somewhere, unless it was deleted or another place is named
-    /// here: then nothing is taken back, for it was paid for.
+    /// made again; of several readers the slow ones take nothing back that was made meanwhile. With
+    /// an object store the content is somewhere, unless it was deleted or another place is named here:
+    /// then nothing is taken back, for it was paid for.
     pub(super) async fn recover(&self, key: Key, hash: Hash) -> Result<Option<Bytes>, Error> {
         let Some(objects) = &self.objects else {
-            let forget = one("DEL", &self.result_key(key));
-            self.link.call(&forget).await?;
-            return Ok(None);
+            return self.forget(key, hash).await;
         };
         if !objects.has(&object_name(hash)).await? {
             return Err(Error::Lost {
@@ -139,6 +139,29 @@ impl RedisStore {
         let set = self.set(&self.blob_key(hash), &entry.write(), false);
         self.link.call(&set).await?;
         self.large(hash, &entry, false).await
+    }
+
+    /// Takes the name of a result back whose content is gone, and returns the result if it is there
+    /// again.
+    async fn forget(&self, key: Key, hash: Hash) -> Result<Option<Bytes>, Error> {
+        let name = self.result_key(key);
+        let forgotten = self.link.run(&FORGET, &[&name], &[hash.as_bytes()]).await?;
+        if reply::integer(&forgotten) == Some(1) {
+            // The same content may have come back before its name went: it lies on another node, so
+            // no script can look at both. It comes before its name, so this look misses nothing.
+            let Some(value) = self.blobs(&[hash]).await?.pop().flatten() else {
+                return Ok(None);
+            };
+            let set = self.set(&name, &Entry::Blob(hash).write(), true);
+            self.link.call(&set).await?;
+            return Ok(Some(value));
+        }
+        match self.find(&[key]).await?.pop() {
+            Some(Found::Small(value)) => Ok(Some(value)),
+            // Without it, it is taken back when it is asked for next.
+            Some(Found::Large(newer)) => Ok(self.blobs(&[newer]).await?.pop().flatten()),
+            Some(Found::Nothing) | None => Ok(None),
+        }
     }
 
     fn objects(&self, hash: Hash) -> Result<&Objects, Error> {
@@ -177,4 +200,56 @@ impl RedisStore {
 
 fn object_name(hash: Hash) -> String {
     format!("blobs/{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::server::Server;
+    use crate::conformance::{key, noise};
+    use crate::redis::{Link, Options};
+
+    /// A result in parts whose content was lost with a node, and the store that has its name.
+    async fn lost(server: &Server) -> (RedisStore, Bytes) {
+        let link = Link::open(&server.url(), Options::default()).await.unwrap();
+        let (store, value) = (RedisStore::new(link).unwrap(), noise(100 << 10));
+        store.put_result(key("a"), value.clone()).await.unwrap();
+        let gone = one("DEL", &store.blob_key(Hash::of(&value)));
+        store.link.call(&gone).await.unwrap();
+        (store, value)
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_takes_back_nothing_newer() {
+        let server = Server::redis();
+        let (store, value) = lost(&server).await;
+        let missed = Hash::of(&value);
+        let [large, small] = [noise(80 << 10), Bytes::from("small")];
+        for newer in [large, small] {
+            // One reader has it made again; the other one only now does what it came for.
+            let found = store.results(&[key("a")]).await.unwrap();
+            assert_eq!(found, [None]);
+            let is_first = store.put_result(key("a"), newer.clone()).await;
+            assert_eq!(is_first, Ok(true));
+            let late = store.recover(key("a"), missed).await.unwrap();
+            assert_eq!(late.as_ref(), Some(&newer), "the newer one is the result");
+            let found = store.results(&[key("a")]).await.unwrap();
+            assert_eq!(found, [Some(newer)]);
+            let again = one("DEL", &store.result_key(key("a")));
+            store.link.call(&again).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn the_same_content_that_came_back_keeps_its_name() {
+        let server = Server::redis();
+        let (store, value) = lost(&server).await;
+        let missed = Hash::of(&value);
+        store.results(&[key("a")]).await.unwrap();
+        store.put_result(key("a"), value.clone()).await.unwrap();
+        let late = store.recover(key("a"), missed).await.unwrap();
+        assert_eq!(late, Some(value.clone()));
+        let found = store.results(&[key("a")]).await.unwrap();
+        assert_eq!(found, [Some(value)]);
+    }
 }

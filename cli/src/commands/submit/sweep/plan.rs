@@ -14,7 +14,7 @@ use skillopt_core::Hash;
 use skillopt_core::job::{Key, Price};
 use skillopt_core::skill::Folder;
 
-use crate::config_args::{Loaded, check_backends, resolve};
+use crate::config_args::{Loaded, resolve};
 use crate::exit::Exit;
 use crate::failure::{Failure, Wrong};
 use crate::output::Out;
@@ -126,7 +126,7 @@ impl Planned {
             mut config,
             warnings,
         } = resolve(&cell.flat, &|name| std::env::var(name).ok())?;
-        check_backends(&config, &[Role::Optimizer, Role::Target])?;
+        super::super::check(&config, &[Role::Optimizer, Role::Target])?;
         check(&config)?;
         repeat::apart(&mut config, cell.repeat);
         NO_FOLDER.clone_into(&mut config.out_root);
