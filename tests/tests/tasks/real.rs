@@ -95,6 +95,26 @@ fn claude_code_answers_questions() {
     answers_questions::<3>("claude_code_exec");
 }
 
+#[test]
+fn copilot_answers_questions() {
+    answers_questions::<2>("copilot_exec");
+}
+
+#[test]
+fn opencode_answers_questions() {
+    answers_questions::<2>("opencode_exec");
+}
+
+#[test]
+fn gemini_answers_questions() {
+    answers_questions::<2>("gemini_exec");
+}
+
+#[test]
+fn qwen_code_answers_questions() {
+    answers_questions::<2>("qwen_code_exec");
+}
+
 /// Checks what became of the books.
 #[track_caller]
 fn books_are_judged(scene: &Scene) {
