@@ -5,6 +5,7 @@
 
 mod books;
 mod caps;
+mod crowds;
 mod deaths;
 mod hostile;
 mod real;
