@@ -5,6 +5,7 @@
 //! own, so tests run beside each other. Nothing sleeps for a fixed time: [`wait::until`] looks
 //! again until a deadline. A helper that cannot do its part panics and says why.
 
+pub mod clis;
 pub mod cluster;
 pub mod draw;
 pub mod fake;

@@ -3,6 +3,7 @@
 //! The model side is the simulated model in a process of its own, so only our own process counts.
 //! Wall times are used only where the work waits instead of computing (latency of a second).
 
+mod agents;
 mod backends;
 mod cluster;
 mod example;
@@ -51,6 +52,8 @@ enum What {
     Sandbox,
     /// The relay between an agent and its model: processor time
     Relay,
+    /// Agent CLIs, alone and many at once: memory and processor time
+    Agents,
 }
 
 /// One measured number beside its goal.
@@ -103,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // Before a build of minutes.
     if matches!(
         args.what,
-        What::Queue | What::Cluster | What::Sweep | What::Sandbox
+        What::Queue | What::Cluster | What::Sweep | What::Sandbox | What::Agents
     ) {
         crate::prerequisites::servers()?;
     }
@@ -116,6 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         What::Backends => backends::figures()?,
         What::Sandbox => sandbox::figures(&run::build()?)?,
         What::Relay => relay::figures()?,
+        What::Agents => agents::figures(&run::build()?)?,
     };
     if !args.json {
         println!(

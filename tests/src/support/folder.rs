@@ -1,7 +1,7 @@
 //! Run folders and how they differ: `diff -r` without what may differ.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What may differ between equal runs: durations, and our own files (lock, status, store).
 const MAY_DIFFER: &[&str] = &["timings.json", ".skillopt"];
@@ -129,4 +129,26 @@ pub fn rows_are_real(part: &BTreeMap<String, Vec<String>>, whole: &Path) {
             );
         }
     }
+}
+
+/// Returns the files below a folder that hold a text, our own included.
+///
+/// # Panics
+/// The folder cannot be read.
+#[must_use]
+pub fn holding(root: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root).unwrap_or_else(|e| panic!("{root:?}: {e}")) {
+        let path = entry.expect("an entry of a folder").path();
+        if path.is_dir() {
+            found.extend(holding(&path, text));
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        let mut parts = bytes.windows(text.len());
+        if parts.any(|part| part == text.as_bytes()) {
+            found.push(path);
+        }
+    }
+    found
 }

@@ -1,7 +1,6 @@
 //! A sandbox, a scripted model, and a CLI between them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use skillopt_agents::relay::{Caps, Open, Plan, Tries, Wire};
 use skillopt_agents::run::{Finished, Order, Program, run};
 use skillopt_sandbox::{Host, Limits, Policy, Settings};
 use skillopt_sim::mock::{Mock, Script};
-use skillopt_tests::support::program;
+use skillopt_tests::support::{clis, program};
 use tokio::net::TcpListener;
 
 use crate::way_out::Plain;
@@ -23,23 +22,12 @@ pub(crate) const KEY: &str = "sk-the-real-credential";
 pub(crate) const SKILL: &str = "---\nname: skillopt-target\ndescription: Rules for counting.\n---\n\n\
     # Counting\n\nAlways count twice before you write the number down.\n";
 
-/// Names the folder that holds `node_modules` with the CLIs; `cargo xtask test` makes it.
-const CLIS: &str = "SKILLOPT_CLIS";
-
 /// Returns where a CLI lies.
 pub(crate) fn installed(cli: &'static Cli) -> Installed {
-    let folder = std::env::var_os(CLIS).map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/clis")),
-        PathBuf::from,
-    );
-    let bin = folder.join("node_modules/.bin");
-    let path = format!(
-        "{}:{}",
-        bin.display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
-    Installed::find(cli, None, &path)
-        .unwrap_or_else(|e| panic!("{e}; `cargo xtask test` installs it, or {CLIS} names a folder"))
+    Installed::find(cli, None, &clis::path()).unwrap_or_else(|e| {
+        let folder = clis::FOLDER;
+        panic!("{e}; `cargo xtask test` installs it, or {folder} names a folder")
+    })
 }
 
 pub(crate) struct Rig {

@@ -14,6 +14,7 @@ use skillopt_agents::verdict::Verdict;
 use skillopt_backends::Disposition;
 use skillopt_sandbox::Limits;
 use skillopt_tests::support::World;
+use skillopt_tests::support::folder::holding;
 use skillopt_tests::support::program::{Ended, run};
 
 use crate::rig::{Job, Rig};
@@ -262,28 +263,12 @@ fn cursor_goes_out_to_its_vendor_alone_and_only_where_that_is_said() {
         conversation.contains("127.0.0.1:1"),
         "where it was not let: {conversation}"
     );
-    assert!(
-        !holds(&world.path("out"), KEY),
-        "the key is in the run folder"
-    );
+    let kept = holding(&world.path("out"), KEY);
+    assert!(kept.is_empty(), "the key is in the run folder: {kept:?}");
 
     let mut stop = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
     stop.set_write_timeout(Some(Duration::from_secs(10)))
         .unwrap();
     stop.write_all(b"stop").unwrap();
     assert_eq!(served.join().unwrap(), 12, "one question for each item");
-}
-
-/// Returns whether a text stands in any file below a folder.
-fn holds(folder: &Path, text: &str) -> bool {
-    std::fs::read_dir(folder).unwrap().any(|entry| {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            return holds(&path, text);
-        }
-        let bytes = std::fs::read(&path).unwrap();
-        bytes
-            .windows(text.len())
-            .any(|part| part == text.as_bytes())
-    })
 }

@@ -1,9 +1,13 @@
-//! Tasks of agents as a worker runs them: real processes, sandboxes and a relay each; in the place of
-//! the CLI a program that does as the test says.
+//! Tasks of agents as a worker runs them: real processes, sandboxes and a relay each. The CLI is a real
+//! one, or in its place a program that does as the test says.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+mod books;
 mod caps;
+mod crowds;
 mod deaths;
 mod hostile;
+mod real;
 mod scene;
+mod scripts;

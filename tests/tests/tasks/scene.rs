@@ -1,4 +1,4 @@
-//! A folder with data, a scripted model, and a program in the place of a CLI.
+//! A folder with data, a scripted model, and a CLI: a real one, or a program in its place.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -8,25 +8,37 @@ use skillopt_tests::support::cluster::Shape;
 use skillopt_tests::support::http::exchange;
 use skillopt_tests::support::program::{Process, command};
 use skillopt_tests::support::wait::{LONG, for_some};
-use skillopt_tests::support::{Cluster, World};
+use skillopt_tests::support::{Cluster, World, clis};
 
 /// The credential of the model, which only workers know.
 pub(crate) const KEY: &str = "sk-the-real-credential";
 /// Items of the split that is evaluated.
 pub(crate) const ITEMS: u64 = 12;
 
-const CONFIG: &str = "\
+/// A sentence of the skill, for scripts that look whether it reached the model.
+pub(crate) const SKILL: &str = "Say it in few words.";
+
+/// Folder of everything that processes of a scene with a real CLI put among the temporary files, so
+/// that what they left can be told from what others did.
+const TMP: &str = "t";
+
+const MODEL: &str = "\
 model:
   optimizer_backend: openai_compatible
-  target_backend: codex_exec
-  agent_provider: openai_compatible
   optimizer: mock-model
   target: mock-model
   retry_attempts: 6
   retry_base_ms: 1
   retry_cap_ms: 50
+";
+
+const BUDGET: &str = "\
 budget:
   prices: prices.yaml
+";
+
+/// The benchmark where a test says nothing else.
+const QUESTIONS: &str = "\
 env:
   name: searchqa
   split_mode: split_dir
@@ -83,18 +95,47 @@ pub(crate) struct Scene {
     pub(crate) world: World,
     _mock: Process,
     pub(crate) port: u16,
+    /// Variables of whoever runs tasks.
+    env: Vec<(String, String)>,
 }
 
 impl Scene {
     /// Starts a model that follows `script`, and puts `program` in the place of the CLI.
     #[track_caller]
-    pub(crate) fn new(mut script: Value, program: &str) -> Self {
+    pub(crate) fn new(script: Value, program: &str) -> Self {
+        let target = "  target_backend: codex_exec\n  agent_provider: openai_compatible\n";
+        let scene = Self::start(script, &[MODEL, target, BUDGET, QUESTIONS].concat());
+        scene.program(program);
+        scene
+    }
+
+    /// Starts a model that has no script yet, for the real CLI of a backend.
+    #[track_caller]
+    pub(crate) fn real(backend: &str) -> Self {
+        Self::real_at(backend, QUESTIONS)
+    }
+
+    /// Does the same with another benchmark than questions: a section `env` of a configuration.
+    #[track_caller]
+    pub(crate) fn real_at(backend: &str, benchmark: &str) -> Self {
+        let target = format!("  target_backend: {backend}\n");
+        let config = [MODEL, &target, BUDGET, benchmark].concat();
+        let mut scene = Self::start(json!({}), &config);
+        let tmp = scene.world.path(TMP);
+        std::fs::create_dir(&tmp).unwrap();
+        let tmp = tmp.to_string_lossy().into_owned();
+        scene.env.push(("TMPDIR".to_owned(), tmp));
+        scene
+    }
+
+    #[track_caller]
+    fn start(mut script: Value, config: &str) -> Self {
         let world = World::new();
         script["key"] = KEY.into();
         world.write("script.json", script.to_string());
-        world.write("config.yaml", CONFIG);
+        world.write("config.yaml", config);
         world.write("prices.yaml", PRICES);
-        world.write("skill.md", "# Skill\n\nAnswer in few words.\n");
+        world.write("skill.md", format!("# Skill\n\n{SKILL}\n"));
         let path = world.path("script.json");
         let path = path.to_str().unwrap();
         let args = ["sim", "mock", path, "--listen", "127.0.0.1:0"];
@@ -107,13 +148,12 @@ impl Scene {
         });
         let port = port.unwrap();
         assert_ne!(port, 0, "{}", mock.stderr());
-        let scene = Self {
+        Self {
+            env: env(&world, port),
             world,
             _mock: mock,
             port,
-        };
-        scene.program(program);
-        scene
+        }
     }
 
     /// Puts another program in the place of the CLI.
@@ -124,28 +164,42 @@ impl Scene {
         std::fs::set_permissions(path, mode).unwrap();
     }
 
-    /// Returns variables of whoever runs tasks.
-    fn env(&self) -> Vec<(String, String)> {
-        let path = std::env::var("PATH").unwrap_or_default();
-        let bin = self.world.path("bin");
-        let url = format!("http://127.0.0.1:{}/v1", self.port);
-        [
-            ("PATH", format!("{}:{path}", bin.display())),
-            ("OPENAI_COMPATIBLE_BASE_URL", url),
-            ("OPENAI_COMPATIBLE_API_KEY", KEY.to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+    /// Returns what runs now in sandboxes of this scene, which has a real CLI: the arguments of each
+    /// process that was given a folder of the scene, or lies in one.
+    pub(crate) fn shut_in(&self) -> Vec<String> {
+        let world = self.world.path("");
+        let name = world.file_name().unwrap().to_string_lossy().into_owned();
+        let place = format!("{name}/{TMP}/");
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let found = processes.filter_map(|process| {
+            let read = |name: &str| {
+                let bytes = std::fs::read(process.path().join(name)).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).replace('\0', " ")
+            };
+            let lies = std::fs::read_link(process.path().join("cwd")).unwrap_or_default();
+            let words = read("cmdline");
+            let is_inside = lies.to_string_lossy().contains(&place)
+                || words.contains(&place)
+                || read("mountinfo").contains(&place);
+            is_inside.then_some(words)
+        });
+        found.collect()
     }
 
-    /// Starts a cluster whose workers run tasks.
+    /// Starts a cluster whose workers run tasks, and are soon missed.
     #[track_caller]
     pub(crate) fn cluster(&self, workers: usize, slots: usize) -> Cluster {
+        self.cluster_with(workers, slots, &["--lease-seconds", "2"])
+    }
+
+    /// Starts a cluster whose workers run tasks, and have further arguments.
+    #[track_caller]
+    pub(crate) fn cluster_with(&self, workers: usize, slots: usize, more: &[&str]) -> Cluster {
         Cluster::start_with(Shape {
             workers,
             slots: format!("chat=2,exec={slots}"),
-            worker_args: ["--lease-seconds", "2"].map(str::to_owned).to_vec(),
-            env: self.env(),
+            worker_args: more.iter().map(|word| (*word).to_owned()).collect(),
+            env: self.env.clone(),
             ..Shape::default()
         })
     }
@@ -153,7 +207,19 @@ impl Scene {
     /// Makes the call that evaluates the skill in this process.
     pub(crate) fn eval(&self, out: &str, more: &[&str]) -> Command {
         let mut command = command(["eval"].iter().chain(&ARGS).chain(&[out]).chain(more));
-        command.current_dir(self.world.path("")).envs(self.env());
+        command
+            .current_dir(self.world.path(""))
+            .envs(self.env.clone());
+        command
+    }
+
+    /// Makes the call that trains the skill in this process, for one pass and without tests.
+    pub(crate) fn train(&self, out: &str, more: &[&str]) -> Command {
+        let args = ["train", "config.yaml", "--skill_init", "skill.md", "--out"];
+        let once = ["--num_epochs", "1", "--set", "evaluation.eval_test=false"];
+        let mut command = command(args.iter().chain(&[out]).chain(&once).chain(more));
+        command.current_dir(self.world.path(""));
+        command.envs(self.env.clone());
         command
     }
 
@@ -167,7 +233,7 @@ impl Scene {
             .copied()
             .collect();
         let mut command = self.world.ask(cluster, &args);
-        command.args(more).envs(self.env());
+        command.args(more).envs(self.env.clone());
         command
     }
 
@@ -197,6 +263,30 @@ impl Scene {
         let text = script.to_string();
         exchange(self.port, "POST", "/__mock/script", &text).unwrap();
     }
+}
+
+/// Returns the variables of whoever runs tasks: where CLIs lie, and one model under the name of each
+/// provider.
+fn env(world: &World, port: u16) -> Vec<(String, String)> {
+    let host = format!("http://127.0.0.1:{port}");
+    let url = format!("{host}/v1");
+    let path = format!("{}:{}", world.path("bin").display(), clis::path());
+    let all: [(&str, &str); 12] = [
+        ("PATH", &path),
+        ("OPENAI_COMPATIBLE_BASE_URL", &url),
+        ("OPENAI_COMPATIBLE_API_KEY", KEY),
+        ("AZURE_OPENAI_ENDPOINT", &url),
+        ("AZURE_OPENAI_AUTH_MODE", "openai"),
+        ("AZURE_OPENAI_API_KEY", KEY),
+        ("CLAUDE_BASE_URL", &host),
+        ("ANTHROPIC_API_KEY", KEY),
+        ("GEMINI_BASE_URL", &url),
+        ("GEMINI_API_KEY", KEY),
+        ("QWEN_CHAT_BASE_URL", &url),
+        ("QWEN_CHAT_API_KEY", KEY),
+    ];
+    all.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
 }
 
 /// What a model answered.
