@@ -1,6 +1,7 @@
 //! What a worker does when it, or the queue, is not well.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use skillopt_queue::{Ended, Queue as _};
 
@@ -73,7 +74,10 @@ async fn a_job_that_meets_a_fault_of_ours_again_and_again_ends_alone() {
 async fn an_answer_is_kept_until_the_queue_is_back() {
     let rig = Rig::new().await;
     let first = rig.submit(&["wait-1"]).await;
-    let running = rig.start();
+    let mut settings = rig.settings(1);
+    // The lease outlives the queue's absence; what becomes of one that does not is told elsewhere.
+    settings.lease_ttl = Duration::from_secs(60);
+    let running = Running::start(rig.worker(settings));
     until(async || rig.asked() == 1).await;
     rig.queue.is_away.store(true, Ordering::SeqCst);
     rig.model.gate.0.add_permits(1);
