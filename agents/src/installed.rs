@@ -176,7 +176,9 @@ impl Installed {
         );
         // A bundle of ripgrep lies beside some programs; several CLIs need one.
         if let Some(rg) = look_up("rg", path) {
+            let rg = rg.canonicalize().unwrap_or(rg);
             folders.extend(rg.parent().map(Path::to_path_buf));
+            add(&mut read_only, rg);
         }
         if is_script(&real)
             && let Some(node) = look_up("node", path)

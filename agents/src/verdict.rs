@@ -25,6 +25,9 @@ pub enum Verdict {
 
 /// Whoever had to wait for more than this part of its time was not out of time by itself.
 const HELD_UP_PART: u32 = 10;
+/// Whoever ran out of time while one request had no answer for more than this part of it was let down
+/// by the provider.
+const SILENT_PART: u32 = 2;
 
 /// Judges a run. `endpoint` names the provider in errors.
 #[must_use]
@@ -68,6 +71,12 @@ pub fn judge(
                     wall.as_secs(),
                     record.held_up.as_secs()
                 ),
+            });
+        }
+        Ending::TimedOut if record.unanswered > wall / SILENT_PART => {
+            return Verdict::NotJudged(CallError::Timeout {
+                endpoint: endpoint.to_owned(),
+                limit: wall,
             });
         }
         Ending::TimedOut => {
@@ -160,6 +169,7 @@ pub fn usage(record: &Record) -> Usage {
         completion_tokens: record.tokens.output,
         cached_tokens: record.tokens.cached,
         reasoning_tokens: record.tokens.reasoning,
+        cache_write_tokens: record.tokens.cache_write,
         ..Usage::default()
     }
 }
@@ -279,6 +289,21 @@ mod tests {
         }
         let seen = verdict(&Ending::Lost("x".to_owned()), Outcome::Success, none);
         assert!(matches!(seen, Verdict::NotJudged(_)), "{seen:?}");
+    }
+
+    #[test]
+    fn a_request_without_an_answer_excuses_only_who_waited_for_it() {
+        let silent =
+            |seconds| move |record: &mut Record| record.unanswered = Duration::from_secs(seconds);
+        for (ending, seconds, is_judged) in [
+            (Ending::TimedOut, 1, true),
+            (Ending::TimedOut, 8, false),
+            (Ending::Exited(0), 8, true),
+        ] {
+            let seen = verdict(&ending, Outcome::Success, silent(seconds));
+            let was_judged = !matches!(seen, Verdict::NotJudged(_));
+            assert_eq!(was_judged, is_judged, "{ending:?}, {seconds} s: {seen:?}");
+        }
     }
 
     #[test]

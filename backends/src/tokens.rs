@@ -8,6 +8,7 @@ use http::HeaderValue;
 use skillopt_core::secret::Secret;
 use skillopt_runtime::clock;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::CallError;
 
@@ -16,6 +17,8 @@ const RENEW_BEFORE_MS: u64 = 300_000;
 /// A token that has no more than this left is not sent without trying for a new one first, in
 /// milliseconds: it would end on its way.
 const USED_UNTIL_MS: u64 = 10_000;
+/// How long calls wait for a renewal, from its beginning, while the last token still holds.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a renewal may take that nobody waits for; then the next call begins another one.
 const RENEWAL_MAX: Duration = Duration::from_secs(60);
 /// Calls that come this soon after a failed fetch share its failure, in milliseconds: thousands of
@@ -47,8 +50,8 @@ pub(crate) struct Token {
 /// The tokens of one account.
 pub(crate) struct Tokens {
     shared: Arc<Shared>,
-    /// The renewal that nobody waits for; it ends with this.
-    renewal: Mutex<Option<JoinHandle<()>>>,
+    /// The renewal that goes on when nobody waits for it, and when it began; it ends with this.
+    renewal: Mutex<Option<(Instant, JoinHandle<()>)>>,
 }
 
 struct Shared {
@@ -73,8 +76,8 @@ impl Tokens {
         }
     }
 
-    /// Returns a token. One that is about to end is renewed beside the calls that still use it: the
-    /// renewal may take longer than a call has.
+    /// Returns a token. One that is about to end is replaced first, unless that takes long: then it is
+    /// renewed beside the calls that still use it.
     ///
     /// # Errors
     /// There is none and none can be had.
@@ -86,10 +89,12 @@ impl Tokens {
             return Ok(token);
         }
         if let Some(token) = self.shared.lasting(USED_UNTIL_MS) {
-            self.renew_beside();
-            return Ok(token);
+            let wait = self.renew_beside() + PATIENCE;
+            // Its failure is for those who come when the last token has ended.
+            drop(timeout_at(wait, self.shared.renew(Some(&token))).await);
+            return Ok(self.shared.lasting(USED_UNTIL_MS).unwrap_or(token));
         }
-        self.shared.renew().await?;
+        self.shared.renew(self.shared.lasting(0).as_ref()).await?;
         let token = self.shared.lasting(0);
         token.ok_or_else(|| {
             // Rejected between the fetch and here, or it lasts no time at all.
@@ -100,17 +105,21 @@ impl Tokens {
         })
     }
 
-    /// Begins a renewal unless one is under way.
-    fn renew_beside(&self) {
+    /// Begins a renewal unless one is under way; returns when it began.
+    fn renew_beside(&self) -> Instant {
         let mut renewal = lock(&self.renewal);
-        if renewal.as_ref().is_some_and(|task| !task.is_finished()) {
-            return;
+        if let Some((began, task)) = &*renewal
+            && !task.is_finished()
+        {
+            return *began;
         }
-        let shared = Arc::clone(&self.shared);
-        *renewal = Some(tokio::spawn(async move {
-            // Its failure is for those who come when the last token has ended.
-            drop(tokio::time::timeout(RENEWAL_MAX, shared.renew()).await);
-        }));
+        let (shared, now) = (Arc::clone(&self.shared), Instant::now());
+        let last = shared.lasting(0);
+        let task = tokio::spawn(async move {
+            drop(timeout_at(now + RENEWAL_MAX, shared.renew(last.as_ref())).await);
+        });
+        *renewal = Some((now, task));
+        now
     }
 
     /// Forgets a token that was rejected. Returns whether it was the current one.
@@ -128,7 +137,7 @@ impl Tokens {
 
 impl Drop for Tokens {
     fn drop(&mut self) {
-        if let Some(task) = lock(&self.renewal).take() {
+        if let Some((_, task)) = lock(&self.renewal).take() {
             task.abort();
         }
     }
@@ -141,11 +150,17 @@ impl Shared {
         (token.ends_ms > clock::unix_ms() + ms).then_some(token)
     }
 
-    /// Fetches a token unless somebody just did; a failure leaves the one that has not ended yet.
-    async fn renew(&self) -> Result<(), CallError> {
+    /// Fetches a token to replace `last` unless somebody just did; a failure leaves the one that has
+    /// not ended yet.
+    async fn renew(&self, last: Option<&Token>) -> Result<(), CallError> {
         let mut failure = self.fetch.lock().await;
-        // Whoever held the lock may have fetched one.
-        if self.lasting(RENEW_BEFORE_MS).is_some() {
+        // Whoever held the lock may have fetched one, which may last as short as all of its kind.
+        let is_new =
+            |token: &Token| last.is_none_or(|last| !Arc::ptr_eq(&last.secret, &token.secret));
+        if self
+            .lasting(USED_UNTIL_MS)
+            .is_some_and(|token| is_new(&token))
+        {
             return Ok(());
         }
         let shared = failure
@@ -239,24 +254,15 @@ mod tests {
 
     #[test]
     fn many_calls_share_one_fetch() {
-        let (tokens, given) = tokens(3_600, u64::MAX);
-        run(async {
-            let calls = (0..50).map(|_| tokens.get());
-            for token in futures_util::future::join_all(calls).await {
-                assert_eq!(token.unwrap().secret.expose(), "t0");
-            }
-        });
-        assert_eq!(given.load(Ordering::SeqCst), 1);
-    }
-
-    /// Asks until a token other than `last` is given.
-    async fn after(tokens: &Tokens, last: &str) -> Token {
-        loop {
-            let token = tokens.get().await.unwrap();
-            if token.secret.expose() != last {
-                return token;
-            }
-            tokio::task::yield_now().await;
+        for lasts in [3_600, 299] {
+            let (tokens, given) = tokens(lasts, u64::MAX);
+            run(async {
+                let calls = (0..50).map(|_| tokens.get());
+                for token in futures_util::future::join_all(calls).await {
+                    assert_eq!(token.unwrap().secret.expose(), "t0");
+                }
+            });
+            assert_eq!(given.load(Ordering::SeqCst), 1);
         }
     }
 
@@ -264,10 +270,11 @@ mod tests {
     fn a_token_is_replaced_before_its_end() {
         let (tokens, given) = tokens(299, u64::MAX);
         run(async {
-            assert_eq!(tokens.get().await.unwrap().secret.expose(), "t0");
-            assert_eq!(after(&tokens, "t0").await.secret.expose(), "t1");
+            for i in 0..3 {
+                assert_eq!(tokens.get().await.unwrap().secret.expose(), format!("t{i}"));
+            }
         });
-        assert_eq!(given.load(Ordering::SeqCst), 2);
+        assert_eq!(given.load(Ordering::SeqCst), 3);
     }
 
     #[test]
@@ -309,18 +316,15 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_renewal_that_hangs_holds_up_nobody_who_has_a_token() {
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_hangs_holds_nobody_up_for_long_who_has_a_token() {
         let tokens = Tokens::new(Box::new(Hanging(AtomicU64::new(0))));
-        run(async {
-            for _ in 0..50 {
-                // A call that has no time at all gets it.
-                let token = tokio::time::timeout(Duration::ZERO, tokens.get()).await;
-                let token = token.expect("it is there").unwrap();
-                assert_eq!(token.secret.expose(), "t0");
-                tokio::task::yield_now().await;
-            }
-        });
+        let began = Instant::now();
+        for _ in 0..50 {
+            let token = tokens.get().await.unwrap();
+            assert_eq!(token.secret.expose(), "t0");
+        }
+        assert_eq!(began.elapsed(), PATIENCE, "the first waits, for all");
     }
 
     #[test]

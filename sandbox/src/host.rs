@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::fcntl::{Flock, FlockArg};
@@ -64,6 +65,23 @@ impl Host {
         shared.level = shared.probe.level(shared.settings.policy)?;
         let shared = Arc::new(shared);
         Ok(Self { shared })
+    }
+
+    /// Returns the place below `temp` that all processes of this user share, and makes it: what a
+    /// killed one left there is removed by the next that opens it.
+    ///
+    /// # Errors
+    /// It cannot be made, or others may use it.
+    pub fn place(temp: &Path) -> Result<PathBuf, Error> {
+        let user = nix::unistd::getuid();
+        let place = temp.join(format!("skillopt-{user}"));
+        make(&place, true)?;
+        let found = std::fs::symlink_metadata(&place).map_err(Error::io("look at", &place))?;
+        if !found.is_dir() || found.uid() != user.as_raw() || found.mode() & 0o077 != 0 {
+            let words = "others may use it; remove it, or name another folder in TMPDIR";
+            return Err(Error::io("use", &place)(std::io::Error::other(words)));
+        }
+        Ok(place)
     }
 
     /// Finds out what the machine offers, and leaves nothing behind.

@@ -293,9 +293,10 @@ fn the_first_cap_of_a_sweep_holds_for_cells_that_are_at_work() {
         watched.stdout
     );
     let calls = sim.settled().number("calls");
-    // Sixteen slots were under way when it was set, and as many had not been counted.
+    // Sixteen slots were under way when it was set, and what they had done in the half second before,
+    // twice as many, had not been counted.
     assert!(
-        calls >= cap && calls <= cap + 32,
+        calls >= cap && calls <= cap + 48,
         "{calls} calls, {cap} were allowed"
     );
     used(&world, &cluster, &sweep, calls);

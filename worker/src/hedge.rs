@@ -8,6 +8,7 @@ use std::time::Duration;
 use skillopt_runtime::clock::Stopwatch;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
+use tokio::time::timeout;
 
 /// Latencies of a model that are remembered.
 const WINDOW: usize = 256;
@@ -15,6 +16,8 @@ const WINDOW: usize = 256;
 const EVIDENCE: usize = 20;
 /// Models that are remembered.
 const MODELS_MAX: usize = 64;
+/// When a call looks again that nobody woke.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Knows how long calls take, and how many were made twice.
 #[derive(Debug, Default)]
@@ -67,13 +70,18 @@ impl Hedge {
             match self.look(model, permille, open.elapsed()) {
                 Due::Copy => return,
                 Due::Wait(time) => tokio::time::sleep(time).await,
-                Due::Answer(answered) => answered.await,
+                // Whoever was woken may be one of another run that may copy less.
+                Due::Answer(answered) => drop(timeout(LOOK_AGAIN, answered).await),
             }
         }
     }
 
     fn look(&self, model: &str, permille: u32, open: Duration) -> Due {
         let mut all = self.lock();
+        // Those who wait must not push each other out.
+        if !all.contains_key(model) && all.len() >= MODELS_MAX {
+            return Due::Wait(LOOK_AGAIN);
+        }
         let known = known(&mut all, model);
         let late = known.patience().map(|patience| patience.checked_sub(open));
         match late {

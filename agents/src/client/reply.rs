@@ -85,6 +85,7 @@ fn own_usage(finished: &Finished) -> Usage {
         completion_tokens: told.output_tokens,
         cached_tokens: told.cached_input_tokens,
         reasoning_tokens: told.reasoning_output_tokens.unwrap_or(0),
+        cache_write_tokens: told.cache_write_input_tokens.unwrap_or(0),
         ..Usage::default()
     }
 }

@@ -200,6 +200,7 @@ pub(super) fn check(wire: Wire, request: &Value) -> Result<(), Refusal> {
         request.get("n"),
         request.get("best_of"),
         config.and_then(|config| config.get("candidateCount")),
+        config.and_then(|config| config.get("candidate_count")),
     ];
     if counts.into_iter().flatten().any(|n| !n.is_null() && n != 1) {
         return refuse("more than one answer");
@@ -220,7 +221,15 @@ pub(super) fn check(wire: Wire, request: &Value) -> Result<(), Refusal> {
     }) {
         tool_is_ours(wire, tool)?;
     }
-    if fetches(request) {
+    // The same limit in another spelling, which nobody would see.
+    if config.is_some_and(|config| config.get("max_output_tokens").is_some()) {
+        return refuse("`max_output_tokens` beside `maxOutputTokens`");
+    }
+    // What a request holds is looked through; the request itself is no part of a conversation.
+    if request
+        .as_object()
+        .is_some_and(|parts| parts.values().any(fetches))
+    {
         return refuse("an image or file that the provider has to fetch or holds already");
     }
     Ok(())
@@ -242,6 +251,14 @@ const WORK: &[&str] = &[
     "mcp_servers",
     "container",
     "web_search_options",
+    "web_search",
+    "enable_search",
+    "search_options",
+    "search_parameters",
+    "plugins",
+    // Other models than the one that is paid for.
+    "models",
+    "route",
 ];
 
 /// A tool must be one that the CLI runs, not the provider.
@@ -280,9 +297,13 @@ fn fetches(value: &Value) -> bool {
     match value {
         Value::Array(list) => list.iter().any(fetches),
         Value::Object(map) => {
-            let names_one = ["image_url", "file_url"]
+            let names_one = map
                 .iter()
-                .any(|key| map.get(*key).is_some_and(is_far));
+                .any(|(key, value)| key.ends_with("_url") && is_far(value));
+            let is_heard_afar = map.get("input_audio").is_some_and(|audio| {
+                let data = audio.get("data").and_then(Value::as_str);
+                data.is_some_and(|data| data.contains("://"))
+            });
             let kind = map.get("type").and_then(Value::as_str);
             let is_source = map.get("source").is_some_and(|source| {
                 let kind = source.get("type").and_then(Value::as_str);
@@ -292,7 +313,8 @@ fn fetches(value: &Value) -> bool {
             let is_held = ["file_id", "fileData", "file_data"]
                 .iter()
                 .any(|key| map.get(*key).is_some_and(|v| !v.is_null() && !is_data(v)));
-            if names_one || is_source || is_held || kind == Some("item_reference") {
+            if names_one || is_heard_afar || is_source || is_held || kind == Some("item_reference")
+            {
                 return true;
             }
             // What tools are given and give back is the agent's own matter: nobody fetches there.
@@ -515,6 +537,34 @@ mod tests {
             (
                 Wire::Gemini,
                 json!({"tools": [{"googleSearch": {}}]}),
+                false,
+            ),
+            (
+                Wire::Responses,
+                json!({"type": "tool_use", "name": "f", "input": [{"type": "message", "content": [{"type": "input_image", "image_url": "https://evil.example/?secret"}]}]}),
+                false,
+            ),
+            (
+                Wire::Chat,
+                json!({"messages": [{"content": [{"type": "video_url", "video_url": {"url": "https://x"}}]}]}),
+                false,
+            ),
+            (
+                Wire::Chat,
+                json!({"messages": [{"content": [{"type": "input_audio", "input_audio": {"data": "https://x"}}]}]}),
+                false,
+            ),
+            (Wire::Chat, json!({"enable_search": true}), false),
+            (Wire::Chat, json!({"models": ["dearer"]}), false),
+            (Wire::Chat, json!({"plugins": [{"id": "web"}]}), false),
+            (
+                Wire::Gemini,
+                json!({"generationConfig": {"candidate_count": 5}}),
+                false,
+            ),
+            (
+                Wire::Gemini,
+                json!({"generationConfig": {"max_output_tokens": 99_999}}),
                 false,
             ),
             (Wire::Gemini, json!([]), false),

@@ -136,8 +136,8 @@ fn may_pass(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 409 | 425 | 429) || status.is_server_error()
 }
 
-/// A request that no answer has come to yet: if the task ends before one does, that was not the
-/// agent's doing.
+/// A request that no answer has come to yet. If the task ends before one does, and a try had failed,
+/// that was not the agent's doing; else it is told by how long the provider had been silent.
 pub(super) struct Waiting<'a> {
     log: &'a Log,
     /// Status of the last try that failed.
@@ -179,8 +179,16 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             let status = self.last.load(Ordering::Relaxed);
-            let words = "no answer came before the task's time was over";
-            self.log.trouble(status, words, None);
+            let asked = Duration::from_millis(self.asked_at.load(Ordering::Relaxed));
+            if status == 0 {
+                // How long says whether the agent would have been done without it.
+                self.log
+                    .unanswered(self.since.elapsed().saturating_sub(asked));
+                self.log.held_up(asked);
+            } else {
+                let words = "no answer came before the task's time was over";
+                self.log.trouble(status, words, None);
+            }
         }
     }
 }

@@ -221,6 +221,12 @@ impl Ending {
                 detail: words.to_owned(),
             })
         };
+        // CLIs leave at the last event; what the connection says after it is nobody's concern.
+        let is_whole = said.finish.is_some() && said.error.is_none() && tokens.output > 0;
+        let over = match over {
+            Over::Abandoned if is_whole => Over::Ended,
+            over => over,
+        };
         let passed = match over {
             Over::Broken(words) => {
                 said.finish = None;

@@ -174,6 +174,12 @@ impl Log {
         self.state().record.held_up += time;
     }
 
+    /// Notes how long the provider had not answered a request when the task ended.
+    pub(super) fn unanswered(&self, time: Duration) {
+        let record = &mut self.state().record;
+        record.unanswered = record.unanswered.max(time);
+    }
+
     pub(super) fn add(&self, exchange: Exchange) {
         let is_marker_seen = !self.marker.is_empty() && exchange.sent(&self.marker);
         let mut state = self.state();

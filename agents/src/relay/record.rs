@@ -143,6 +143,8 @@ pub struct Record {
     pub failures: u64,
     /// How long requests waited for their turn, and for tries that failed: no time of the agent's.
     pub held_up: Duration,
+    /// How long the provider had not answered a request when the task ended, at most.
+    pub unanswered: Duration,
     /// What was not let out: the first of them, shortened.
     pub refused: Vec<Refusal>,
     /// How many were not let out.

@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use skillopt_agents::relay::{AtMost, Gate, Passed, Permit, Tries, Trouble, Wire};
 use skillopt_backends::CallError;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
-use crate::rig::{PAIRS, Rig, ask, well};
+use crate::rig::{DUMMY, PAIRS, Rig, ask, well};
 
 /// Lets so many requests out and keeps what is said of them.
 #[derive(Clone, Default)]
@@ -173,6 +175,45 @@ async fn the_end_of_an_answer_is_told_however_it_comes() {
             assert_eq!(error.may_be_billed(), may_be_billed, "{words}: {error:?}");
         }
         assert_eq!(gate.0.lock().unwrap().dropped, 0, "{words}");
+    }
+}
+
+/// CLIs leave at the event that ends an answer, before the stream has ended.
+#[tokio::test]
+async fn whoever_leaves_at_the_last_event_has_had_a_whole_answer() {
+    for (cli, last) in [
+        (Wire::Responses, "response.completed"),
+        (Wire::Messages, "message_stop"),
+    ] {
+        let gate = Counted::of(u64::MAX, None);
+        let rig = gate.rig((cli, cli), well()).await;
+        let (path, body) = ask(cli, true);
+        let body = body.to_string();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer {DUMMY}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        for times in 1..=20 {
+            let mut stream = TcpStream::connect(&rig.place).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut seen = Vec::new();
+            while !String::from_utf8_lossy(&seen).contains(last) {
+                let read = stream.read_buf(&mut seen).await.unwrap();
+                assert!(read > 0, "{}", String::from_utf8_lossy(&seen));
+            }
+            drop(stream);
+            while gate.passed().len() < times {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        for passed in gate.passed() {
+            let Passed::Answered(usage) = passed else {
+                panic!("{cli:?}: {passed:?}");
+            };
+            assert_eq!((usage.prompt_tokens, usage.completion_tokens), (100, 20));
+        }
+        assert_eq!(rig.relay.record().trouble, None);
     }
 }
 

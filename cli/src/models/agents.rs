@@ -6,7 +6,7 @@ use skillopt_agents::Agent;
 use skillopt_backends::declare::Local;
 use skillopt_backends::{CallError, ChatModel};
 use skillopt_core::job::Profile;
-use skillopt_sandbox::{Host, Policy, Settings};
+use skillopt_sandbox::{Error, Host, Policy, Settings};
 
 use super::way_out::Out;
 
@@ -15,7 +15,7 @@ const POLICY: &str = "SKILLOPT_SANDBOX";
 
 /// The sandboxes of this process.
 #[derive(Default)]
-pub(super) struct Agents(OnceLock<Result<(Host, tempfile::TempDir), String>>);
+pub(super) struct Agents(OnceLock<Result<Host, String>>);
 
 impl Agents {
     /// Returns whether a profile wants an agent.
@@ -33,7 +33,7 @@ impl Agents {
         local: &Local<'_>,
     ) -> Result<Arc<dyn ChatModel>, CallError> {
         let host = self.0.get_or_init(host).as_ref();
-        let (host, _) = host.map_err(|why| CallError::Misconfigured {
+        let host = host.map_err(|why| CallError::Misconfigured {
             endpoint: profile.backend.clone(),
             status: 0,
             detail: why.clone(),
@@ -43,21 +43,19 @@ impl Agents {
     }
 }
 
-fn host() -> Result<(Host, tempfile::TempDir), String> {
+fn host() -> Result<Host, String> {
     let policy = std::env::var(POLICY).unwrap_or_else(|_| "auto".to_owned());
     let policy = Policy::parse(&policy).map_err(|e| format!("{POLICY}: {e}"))?;
-    // Sockets lie below it, whose paths are short.
-    let folder = tempfile::Builder::new()
-        .prefix("skillopt-")
-        .tempdir()
-        .map_err(|e| format!("no folder for sandboxes: {e}"))?;
-    let host = Host::open(Settings {
-        folder: folder.path().join("s"),
-        init: std::env::current_exe().map_err(|e| format!("this program is gone: {e}"))?,
-        init_args: vec!["sandbox-init".to_owned()],
-        policy,
-        bubblewrap: None,
-        cgroup: None,
-    });
-    Ok((host.map_err(|e| e.to_string())?, folder))
+    let open = || {
+        Host::open(Settings {
+            folder: Host::place(&std::env::temp_dir())?,
+            init: std::env::current_exe()
+                .map_err(|e| Error::Start(format!("this program is gone: {e}")))?,
+            init_args: vec!["sandbox-init".to_owned()],
+            policy,
+            bubblewrap: None,
+            cgroup: None,
+        })
+    };
+    open().map_err(|e| e.to_string())
 }

@@ -438,10 +438,11 @@ impl Folders {
         }
     }
 
-    /// Waits until nothing is made any more, also for those who did not wait for it.
+    /// Waits until nothing is made any more, also for those who did not wait for it; nothing is made
+    /// afterwards.
     pub async fn settle(&self) {
-        // The semaphore is never closed.
         drop(self.again.acquire_many(AGAIN_MAX).await);
+        self.again.close();
     }
 
     /// Writes down in a folder how its run stands, as a local run would.

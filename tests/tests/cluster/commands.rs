@@ -53,6 +53,11 @@ fn a_run_is_shown_from_the_cluster_as_from_its_folder() {
                 && row["reserved_requests"].as_u64() == Some(0)
         },
     );
+    for by in ["role", "stage", "model"] {
+        let used = rows(&ask(&world, &cluster, &format!("usage {id} --by {by} --json")).code(0));
+        let requests = used.iter().map(|row| row["requests"].as_u64().unwrap());
+        assert_eq!(requests.sum::<u64>(), sim.stats().ok(), "{by}: {used:?}");
+    }
     ask(&world, &cluster, &format!("why {id}")).code(0);
     ask(&world, &cluster, "show 00nothing")
         .code(2)

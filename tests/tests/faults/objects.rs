@@ -7,12 +7,12 @@ use skillopt_queue::conformance::server::{ObjectServer, Vendor};
 use skillopt_tests::support::cluster::{Cluster, Node, Shape};
 use skillopt_tests::support::folder;
 use skillopt_tests::support::http::get;
-use skillopt_tests::support::program::run;
+use skillopt_tests::support::program::{Process, run};
 use skillopt_tests::support::proxy::Proxy;
 use skillopt_tests::support::wait::until;
 use skillopt_tests::support::{Draw, World};
 
-use crate::scene::{Scene, shape};
+use crate::scene::{OUT, Scene, shape};
 
 /// Characters of an item: more than fits into a value that lies in Redis, also when it is packed.
 const CHARS: usize = 120_000;
@@ -120,11 +120,17 @@ fn a_run_goes_through_google_which_is_away_for_a_while() {
 
 #[test]
 fn a_store_that_stays_away_is_named_by_all_until_it_is_back() {
-    let (scene, server) = (scene("uniform:20,120"), ObjectServer::start(Vendor::S3));
+    let (scene, server) = (scene("fixed:2000"), ObjectServer::start(Vendor::S3));
     let proxy = Proxy::start(server.port());
     let cluster = cluster(&server, proxy.port());
-    let (process, url) = (scene.submit(&cluster), server.url());
+    let process = Process::start(&mut scene.submission(&cluster, OUT));
+    let url = server.url();
+    // A worker has read its inputs, and is going to have an answer that has no place.
+    until("a call is under way", || {
+        scene.sim.stats().number("in_flight") > 0
+    });
     proxy.cut();
+    scene.sim.configure(json!({"latency": "uniform:20,120"}));
     let ready = |port: u16| get(port, "/readyz").expect("a page");
     let is_told = |worker: &Node| {
         let (status, page) = ready(worker.http());

@@ -12,7 +12,7 @@ pub(crate) const LEASE_S: &str = "3";
 /// Folder of the undisturbed run.
 const WHOLE: &str = "whole";
 /// Folder of the disturbed run.
-const OUT: &str = "out";
+pub(crate) const OUT: &str = "out";
 
 /// Models, data, and the run that nobody disturbed.
 pub(crate) struct Scene {

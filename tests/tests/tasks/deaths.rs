@@ -119,12 +119,18 @@ fn a_killed_evaluation_leaves_no_real_agent_and_ends_as_if_nothing_had_been() {
     let midst = Midst::new();
     let mut eval = Process::start(&mut midst.scene.eval("out", &FOUR));
     midst.wait(&mut eval);
+    assert_eq!(midst.scene.sandboxes().len(), 1);
     eval.signal(Signal::SIGKILL);
     eval.wait();
     midst.after();
     // What an unfinished agent came to is no row, and so no score.
     let before = rows(&midst.scene.world.path("out"));
     run(&mut midst.scene.eval("out", &FOUR)).code(0);
+    assert_eq!(
+        midst.scene.sandboxes(),
+        [""; 0],
+        "the next clears what the killed one left"
+    );
     rows_are_real(&before, &midst.scene.world.path("out"));
     midst.same();
 }

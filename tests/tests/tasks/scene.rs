@@ -128,6 +128,17 @@ impl Scene {
         scene
     }
 
+    /// Returns the folders of those who make sandboxes, or made them, for a real CLI.
+    #[track_caller]
+    pub(crate) fn sandboxes(&self) -> Vec<String> {
+        let places = std::fs::read_dir(self.world.path(TMP)).unwrap();
+        let inside = places.flat_map(|place| std::fs::read_dir(place.unwrap().path()));
+        let names = inside.flatten().map(|entry| entry.unwrap().file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        let is_one = |name: &String| name.starts_with("host-") && !name.ends_with(".lock");
+        names.filter(is_one).collect()
+    }
+
     #[track_caller]
     fn start(mut script: Value, config: &str) -> Self {
         let world = World::new();

@@ -88,7 +88,7 @@ const SETTINGS: &[(&[&str], &str)] = &[
 
 /// Says what helps against a failed call of a model.
 pub(super) fn advice(error: &CallError, profile: &Profile) -> String {
-    let said = error.to_string().to_lowercase();
+    let said = said(error);
     let fits = |table: &[(&[&str], &'static str)]| {
         let found = table.iter();
         let mut found = found.filter(|(parts, _)| parts.iter().any(|part| said.contains(part)));
@@ -97,6 +97,12 @@ pub(super) fn advice(error: &CallError, profile: &Profile) -> String {
     let backend = registry::find(&profile.backend);
     let special = match error {
         CallError::SignIn(error) => return advice(error, profile),
+        // As it is told of an account without money: the key itself is good.
+        CallError::Unauthorized { status: 429, .. } => Some(
+            "the account's quota or credit is used up: raise it with the provider, or use another \
+             account"
+                .to_owned(),
+        ),
         CallError::Unauthorized { .. } => backend.map(credentials),
         CallError::Connection { .. } => fits(NETWORK),
         CallError::Misconfigured { status: 0, .. } => {
@@ -108,6 +114,13 @@ pub(super) fn advice(error: &CallError, profile: &Profile) -> String {
     special
         .or_else(|| advice::advice(&error.to_string()).map(str::to_owned))
         .unwrap_or_else(|| "try again; if it stays so, ask the provider".to_owned())
+}
+
+/// Returns what was said, in small letters, without the address: it may hold any word of the tables.
+fn said(error: &CallError) -> String {
+    let mut error = error.clone();
+    let detail = error.detail_mut().map(std::mem::take);
+    detail.unwrap_or_default().to_lowercase()
 }
 
 /// Says where the keys of a backend are set, and what else makes a good key a bad one.
@@ -165,7 +178,13 @@ mod tests {
             status: 401,
             detail: "no".to_owned(),
         };
+        let poor = CallError::Unauthorized {
+            endpoint: endpoint(),
+            status: 429,
+            detail: "insufficient_quota".to_owned(),
+        };
         for (error, backend, want) in [
+            (poor, "openai_chat", "quota or credit"),
             (unauthorized.clone(), "minimax_chat", "MINIMAX_API_KEY"),
             (unauthorized, "minimax_chat", "another region"),
             (
@@ -207,6 +226,43 @@ mod tests {
         ] {
             let said = advice(&error, &profile(backend));
             assert!(said.contains(want), "{error}: {said}");
+        }
+    }
+
+    /// Addresses hold the words of the tables: `deployments`, `models`, `proxy`.
+    #[test]
+    fn an_address_says_nothing_of_what_is_wrong() {
+        let azure = "https://h/openai/deployments/m/chat/completions";
+        let google = "https://h/v1beta/models/m:generateContent";
+        let refused = |endpoint: &str, detail: &str| CallError::Misconfigured {
+            endpoint: endpoint.to_owned(),
+            status: 400,
+            detail: detail.to_owned(),
+        };
+        let connection = CallError::Connection {
+            endpoint: "https://llm-proxy.h/v1".to_owned(),
+            detail: "tcp connect error: Connection refused (os error 111)".to_owned(),
+        };
+        for (error, want) in [
+            (refused(azure, "unsupported api-version"), "API version"),
+            (
+                refused(azure, "the temperature is not supported"),
+                "the temperature",
+            ),
+            (
+                refused(google, "thinking_budget is out of range"),
+                "thinking mode",
+            ),
+            (connection, "nothing listens"),
+        ] {
+            let said = advice(&error, &profile("openai_chat"));
+            assert!(said.contains(want), "{error}: {said}");
+        }
+        for endpoint in [azure, google] {
+            let said = advice(&refused(endpoint, "no"), &profile("openai_chat"));
+            for word in ["deployment", "does not know the model"] {
+                assert!(!said.contains(word), "{endpoint}: {said}");
+            }
         }
     }
 }

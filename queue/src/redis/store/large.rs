@@ -1,6 +1,6 @@
 //! Values too large for one call: in the object store, or in parts on the server.
 
-use ::redis::Cmd;
+use ::redis::{Cmd, Value};
 use bytes::Bytes;
 use skillopt_core::hash::Hash;
 use skillopt_core::job::Key;
@@ -149,12 +149,13 @@ impl RedisStore {
         if reply::integer(&forgotten) == Some(1) {
             // The same content may have come back before its name went: it lies on another node, so
             // no script can look at both. It comes before its name, so this look misses nothing.
-            let Some(value) = self.blobs(&[hash]).await?.pop().flatten() else {
-                return Ok(None);
-            };
-            let set = self.set(&name, &Entry::Blob(hash).write(), true);
-            self.link.call(&set).await?;
-            return Ok(Some(value));
+            if let Some(value) = self.blobs(&[hash]).await?.pop().flatten() {
+                let set = self.set(&name, &Entry::Blob(hash).write(), true);
+                if !matches!(self.link.call(&set).await?, Value::Nil) {
+                    return Ok(Some(value));
+                }
+            }
+            // Another result may have come.
         }
         match self.find(&[key]).await?.pop() {
             Some(Found::Small(value)) => Ok(Some(value)),
