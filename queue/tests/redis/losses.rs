@@ -31,11 +31,65 @@ async fn lease(queue: &RedisQueue, max: usize) -> Vec<Leased> {
     queue.lease(want(max), &drain).await.unwrap()
 }
 
+/// Leases what there is for a worker.
+async fn lease_as(queue: &RedisQueue, worker: &str, max: usize) -> Vec<Leased> {
+    let want = Want {
+        worker: worker.into(),
+        ..want(max)
+    };
+    let drain = CancellationToken::new();
+    let leased = queue.lease(want, &drain);
+    // Nothing comes where nothing is left.
+    let leased = tokio::time::timeout(Duration::from_secs(1), leased).await;
+    leased.map(Result::unwrap).unwrap_or_default()
+}
+
 fn failure() -> Failure {
     Failure {
         cause: "no".into(),
         detail: Bytes::new(),
     }
+}
+
+/// The job that brings its workers down is buried alone, however many jobs they held with it.
+#[tokio::test]
+async fn who_dies_of_one_job_takes_no_other_with_it() {
+    let server = Server::redis();
+    let clock = Arc::new(TestClock::new());
+    let set = Options {
+        clock: Some(clock.clone()),
+        ..options()
+    };
+    let (queue, _store) = open(&server.url(), set).await;
+    let names = ["a", "b", "c", "d", "bad"];
+    let mut notices = queue.submit(names.map(job).to_vec()).await.unwrap();
+    let mut done = 0;
+    for worker in 0..12 {
+        let name = format!("w{worker}");
+        let leased = lease_as(&queue, &name, 9).await;
+        if leased.is_empty() {
+            break;
+        }
+        if leased.iter().any(|leased| leased.ticket.key == key("bad")) {
+            // It dies before anything else is done, with all that it holds.
+            clock.advance(TTL);
+            continue;
+        }
+        for leased in leased {
+            queue.complete(leased.ticket, "x".into()).await.unwrap();
+            done += 1;
+        }
+    }
+    assert_eq!(done, 4);
+    let mut dead = Vec::new();
+    while notices.remaining() > 0 {
+        for notice in notices.next(9).await.unwrap() {
+            if let Ended::Failed(letter) = notice.ended {
+                dead.push((notice.key, letter.losses));
+            }
+        }
+    }
+    assert_eq!(dead, [(key("bad"), 3)]);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 --         for each job its key, lane (its place among ARGV), deliveries and retries, then the text
 --         of each (empty: not held any more).
 --         Or `e`, ms until there may be something (-1: unknown), last ring of the bell. Or `old`.
+-- Invariant: a worker holds one job at a time that the next loss would bury.
 -- Invariant: a repeated call hands out what the first did; a fence is granted once.
 local client, worker, max, ttl = tonumber(ARGV[4]), ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
 local memo_key = P .. 'm:' .. ARGV[4] .. ':' .. ARGV[5]
@@ -53,6 +54,44 @@ for field, n in pairs(ready) do counts[field] = (counts[field] or 0) + n end
 
 local got = {}
 
+-- A job that the next loss makes a dead letter: it may be the one that brings workers down. A worker
+-- holds one such job at a time, so that its death is charged to that one and not to others like it.
+local losses_max = tonumber(ARGV[2])
+local suspect_key = P .. 'k:' .. worker
+local function is_suspect(r) return r.lo > 0 and r.lo >= losses_max - 1 end
+local holds_suspect
+local function takes_suspect()
+  if holds_suspect == nil then
+    local held = call('GET', suspect_key)
+    if held then load({ held }) end
+    local r = held and R[held]
+    -- Whoever ended it did not say so here.
+    holds_suspect = r and r.st == 'l' and r.worker == worker or false
+  end
+  if holds_suspect then return false end
+  holds_suspect = true
+  return true
+end
+
+-- Finds up to `want` jobs among those that came back; returns how many it looked at.
+local function come_back(lane, prio, want, list)
+  local seen, found = 0, 0
+  while found < want and seen < 2000 do
+    local keys = call('ZRANGE', backs(lane, prio), seen, seen + want - 1)
+    seen = seen + #keys
+    load(keys)
+    for i = 1, #keys do
+      local r = R[keys[i]]
+      if r and found < want and (not is_suspect(r) or takes_suspect()) then
+        found = found + 1
+        list[#list + 1] = { keys[i], false, r.seq, r = r }
+      end
+    end
+    if #keys < want then break end
+  end
+  return seen
+end
+
 -- Reads up to `want` jobs from a stream that are still to be had there.
 local function read(lane, prio, want, list)
   local name = stream(lane, prio)
@@ -98,16 +137,9 @@ for prio = 7, 0, -1 do
   for lane, _ in pairs(lane_at) do
     local there = counts[lane .. ':' .. prio] or 0
     if there > 0 then
-      local back = call('ZRANGE', backs(lane, prio), 0, want - 1)
-      if #back > 0 then
-        sources = sources + 1
-        load(back)
-        for i = 1, #back do
-          local r = R[back[i]]
-          if r then list[#list + 1] = { back[i], false, r.seq, r = r } end
-        end
-      end
-      if there > #back then
+      local seen = come_back(lane, prio, want, list)
+      if seen > 0 then sources = sources + 1 end
+      if there > seen then
         sources = sources + 1
         read(lane, prio, want, list)
       end
@@ -167,6 +199,7 @@ for i = 1, #got do
     r.de = math.min(r.de + 1, 65535)
     answer[4 + i] = job[2] or text_of(r)
     r.st, r.fence, r.exp, r.wc, r.worker = 'l', first + i - 1, now + ttl, client, worker
+    if is_suspect(r) then call('SET', suspect_key, key, 'PX', 86400000) end
     touch(key)
     heads[2 * i] = head(r)
   end
