@@ -8,7 +8,7 @@ use skillopt_queue::conformance::server::{Cluster, Sentinels, Server};
 use skillopt_queue::conformance::{job, key};
 use skillopt_queue::queue::{Failure, Limits, Queue, Renewal, Which};
 use skillopt_queue::redis::{Options, RedisQueue};
-use skillopt_queue::{Ended, Lane, Leased, Notices, RunId, Store as _, Want};
+use skillopt_queue::{Ended, Lane, Leased, Notices, RunId, Store as _, TestClock, Want};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
