@@ -191,7 +191,7 @@ async fn whoever_leaves_at_the_last_event_has_had_a_whole_answer() {
         let body = body.to_string();
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer {DUMMY}\r\n\
-             content-length: {}\r\n\r\n{body}",
+             anthropic-version: 2023-06-01\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         for times in 1..=20 {
