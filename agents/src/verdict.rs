@@ -73,7 +73,7 @@ pub fn judge(
                 ),
             });
         }
-        Ending::TimedOut if record.unanswered > wall / SILENT_PART => {
+        Ending::TimedOut if is_silent(record, wall) => {
             return Verdict::NotJudged(CallError::Timeout {
                 endpoint: endpoint.to_owned(),
                 limit: wall,
@@ -107,16 +107,23 @@ pub fn judge(
     }
 }
 
+/// Whether the provider let an agent wait that ran out of time: for much of it, or for its first answer.
+fn is_silent(record: &Record, wall: Duration) -> bool {
+    let waits_for_first = !record.unanswered.is_zero() && !has_answered(record);
+    waits_for_first || record.unanswered > wall / SILENT_PART
+}
+
+fn has_answered(record: &Record) -> bool {
+    let mut exchanges = record.exchanges.iter();
+    exchanges.any(|exchange| exchange.said.finish.is_some())
+}
+
 /// What trouble with the provider means. A refusal of a later request, after the provider took
 /// earlier ones, is of that request alone: no agent can stop a whole run by what it asks.
 fn let_down(trouble: &Trouble, record: &Record, endpoint: &str) -> Verdict {
-    let has_answered = record
-        .exchanges
-        .iter()
-        .any(|exchange| exchange.said.finish.is_some());
     match trouble {
         Trouble::Provider { status, words, .. }
-            if has_answered && (400..500).contains(status) && !may_pass(*status) =>
+            if has_answered(record) && (400..500).contains(status) && !may_pass(*status) =>
         {
             Verdict::Failed(format!(
                 "the provider refused a request of the agent: {}",
@@ -222,8 +229,10 @@ mod tests {
     use skillopt_backends::Disposition;
     use skillopt_sandbox::Limit;
 
+    use std::sync::Arc;
+
     use super::*;
-    use crate::relay::Refusal;
+    use crate::relay::{Exchange, Refusal, Said, Tokens};
 
     fn verdict(ending: &Ending, outcome: Outcome, change: impl FnOnce(&mut Record)) -> Verdict {
         let mut record = Record::default();
@@ -293,14 +302,27 @@ mod tests {
 
     #[test]
     fn a_request_without_an_answer_excuses_only_who_waited_for_it() {
-        let silent =
-            |seconds| move |record: &mut Record| record.unanswered = Duration::from_secs(seconds);
-        for (ending, seconds, is_judged) in [
-            (Ending::TimedOut, 1, true),
-            (Ending::TimedOut, 8, false),
-            (Ending::Exited(0), 8, true),
+        let answered = || Exchange {
+            request: Arc::default(),
+            status: 200,
+            tries: 1,
+            said: Said {
+                finish: Some("stop".to_owned()),
+                ..Said::default()
+            },
+            tokens: Tokens::default(),
+        };
+        for (ending, seconds, answers, is_judged) in [
+            (Ending::TimedOut, 0, 0, true),
+            (Ending::TimedOut, 1, 0, false),
+            (Ending::TimedOut, 1, 1, true),
+            (Ending::TimedOut, 8, 1, false),
+            (Ending::Exited(0), 8, 1, true),
         ] {
-            let seen = verdict(&ending, Outcome::Success, silent(seconds));
+            let seen = verdict(&ending, Outcome::Success, |record| {
+                record.unanswered = Duration::from_secs(seconds);
+                record.exchanges.extend((0..answers).map(|_| answered()));
+            });
             let was_judged = !matches!(seen, Verdict::NotJudged(_));
             assert_eq!(was_judged, is_judged, "{ending:?}, {seconds} s: {seen:?}");
         }
