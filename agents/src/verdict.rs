@@ -226,10 +226,10 @@ fn unexplained(outcome: Outcome, words: &str, endpoint: &str) -> CallError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use skillopt_backends::Disposition;
     use skillopt_sandbox::Limit;
-
-    use std::sync::Arc;
 
     use super::*;
     use crate::relay::{Exchange, Refusal, Said, Tokens};
