@@ -190,7 +190,7 @@ async fn whoever_leaves_at_the_last_event_has_had_a_whole_answer() {
         let (path, body) = ask(cli, true);
         let body = body.to_string();
         let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer {DUMMY}\r\n\
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {DUMMY}\r\n\
              anthropic-version: 2023-06-01\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
