@@ -3,10 +3,21 @@
 use std::time::Duration;
 
 use skillopt_tests::support::Draw;
-use skillopt_tests::support::cluster::Cluster;
+use skillopt_tests::support::cluster::{Cluster, Node};
+use skillopt_tests::support::program::run;
 use skillopt_tests::support::proxy::Proxy;
+use skillopt_tests::support::wait::until;
 
 use crate::scene::{Scene, after, shape};
+
+/// Returns who has the only run, as a coordinator says.
+#[track_caller]
+fn holder(cluster: &Cluster, asked: &Node) -> String {
+    let words = ["runs", "--json", "--coordinator", &asked.url()];
+    let said = run(&mut cluster.command(&words)).code(0).stdout;
+    let row: serde_json::Value = serde_json::from_str(said.trim()).expect("one run");
+    row["coordinator"].as_str().unwrap_or_default().to_owned()
+}
 
 fn kills() -> u64 {
     let text = std::env::var("SKILLOPT_KILLS").unwrap_or_else(|_| "20".to_owned());
@@ -62,21 +73,27 @@ fn coordinators_and_workers_may_die_together() {
 
 #[test]
 fn a_coordinator_that_is_cut_off_cannot_commit_beside_its_successor() {
-    let scene = Scene::new("uniform:20,120");
+    let scene = Scene::new("uniform:200,600");
     let mut cluster = Cluster::start_with(shape(0, 2));
     let proxy = Proxy::start(cluster.redis.port());
-    cluster.add_coordinator_behind(&proxy);
+    let first = cluster.add_coordinator_behind(&proxy);
+    let first = cluster.coordinators[first].name().to_owned();
     let mut run = scene.submit(&cluster);
     // The first one has the run. It is cut off, a second one takes over, and the first comes back in
     // the middle of that.
-    cluster.add_coordinator();
+    let second = cluster.add_coordinator();
+    let second = &cluster.coordinators[second];
+    assert_eq!(holder(&cluster, second), first);
     proxy.stall();
-    after(Duration::from_secs(8));
+    until("the second one has the run", || {
+        holder(&cluster, second) == second.name()
+    });
+    assert!(!Scene::is_over(&mut run), "over before the first is back");
     proxy.heal();
     after(Duration::from_millis(500));
     proxy.cut();
     after(Duration::from_secs(1));
+    assert!(!Scene::is_over(&mut run), "over before the first is back");
     proxy.heal();
-    let _ = Scene::is_over(&mut run);
     assert_eq!(scene.ends_well(run, &cluster, 0), 0);
 }
