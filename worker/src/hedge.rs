@@ -222,9 +222,9 @@ mod tests {
         assert!(waits_for_answers(&hedge, 100, ms(200)));
     }
 
-    /// Nothing but an answer makes a late call look again: no clock does.
-    #[test]
-    fn late_calls_are_woken_by_answers_and_as_many_as_there_are_copies() {
+    /// An answer makes a late call look again, before any clock does.
+    #[tokio::test]
+    async fn late_calls_are_woken_by_answers_and_as_many_as_there_are_copies() {
         let (hedge, open) = (Hedge::default(), Stopwatch::start());
         let mut calls: Vec<_> = (0..5)
             .map(|_| Box::pin(hedge.due("m", 100, &open)))
