@@ -70,11 +70,7 @@ impl Agent {
         host: Host,
         way_out: Arc<dyn WayOut>,
     ) -> Result<Self, CallError> {
-        let wrong = |detail: String| CallError::Misconfigured {
-            endpoint: profile.backend.clone(),
-            status: 0,
-            detail,
-        };
+        let wrong = |detail| provider::wrong(profile, detail);
         let cli = wanted(profile)?;
         let direct = match cli.is_direct() {
             true => Some(direct(local).map_err(&wrong)?),
@@ -215,11 +211,7 @@ impl Agent {
 
 /// Reads which CLI a profile names, with settings that it can have.
 fn wanted(profile: &Profile) -> Result<Wanted, CallError> {
-    let wrong = |detail: String| CallError::Misconfigured {
-        endpoint: profile.backend.clone(),
-        status: 0,
-        detail,
-    };
+    let wrong = |detail| provider::wrong(profile, detail);
     let cli = Wanted::of(profile).map_err(wrong)?;
     options::check(profile, cli.is_direct()).map_err(wrong)?;
     Ok(cli)

@@ -37,7 +37,8 @@ pub(crate) fn check(profile: &Profile, cli: Wire) -> Result<(), CallError> {
         .map_err(|why| wrong(profile, why))
 }
 
-fn wrong(profile: &Profile, detail: String) -> CallError {
+/// Returns the error of a profile that no agent can have.
+pub(crate) fn wrong(profile: &Profile, detail: String) -> CallError {
     CallError::Misconfigured {
         endpoint: profile.backend.clone(),
         status: 0,

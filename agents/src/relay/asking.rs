@@ -1,6 +1,6 @@
 //! Asks a provider until there is an answer worth handing on.
 
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -80,6 +80,7 @@ impl Asking<'_> {
                 }
                 Ok(_) => return over(answer, Some(permit), failed),
                 Err(words) => {
+                    waiting.has_failed(0);
                     let error = CallError::Connection {
                         endpoint: self.endpoint.to_owned(),
                         detail: words.clone(),
@@ -140,8 +141,9 @@ fn may_pass(status: StatusCode) -> bool {
 /// that was not the agent's doing; else it is told by how long the provider had been silent.
 pub(super) struct Waiting<'a> {
     log: &'a Log,
-    /// Status of the last try that failed.
+    /// Status of the last try that failed (0: no connection), and whether one has.
     last: AtomicU16,
+    has_failed: AtomicBool,
     since: Instant,
     /// When the last try began, in milliseconds after `since`.
     asked_at: AtomicU64,
@@ -153,6 +155,7 @@ impl<'a> Waiting<'a> {
         Self {
             log,
             last: AtomicU16::new(0),
+            has_failed: AtomicBool::new(false),
             since: Instant::now(),
             asked_at: AtomicU64::new(0),
             is_over: false,
@@ -166,6 +169,7 @@ impl<'a> Waiting<'a> {
 
     fn has_failed(&self, status: u16) {
         self.last.store(status, Ordering::Relaxed);
+        self.has_failed.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn end(mut self) {
@@ -177,18 +181,19 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if !self.is_over {
-            let status = self.last.load(Ordering::Relaxed);
-            let asked = Duration::from_millis(self.asked_at.load(Ordering::Relaxed));
-            if status == 0 {
-                // How long says whether the agent would have been done without it.
-                self.log
-                    .unanswered(self.since.elapsed().saturating_sub(asked));
-                self.log.held_up(asked);
-            } else {
-                let words = "no answer came before the task's time was over";
-                self.log.trouble(status, words, None);
-            }
+        if self.is_over {
+            return;
         }
+        if self.has_failed.load(Ordering::Relaxed) {
+            let status = self.last.load(Ordering::Relaxed);
+            let words = "no answer came before the task's time was over";
+            self.log.trouble(status, words, None);
+            return;
+        }
+        let asked = Duration::from_millis(self.asked_at.load(Ordering::Relaxed));
+        // How long says whether the agent would have been done without it.
+        let silent = self.since.elapsed().saturating_sub(asked);
+        self.log.unanswered(silent);
+        self.log.held_up(asked);
     }
 }

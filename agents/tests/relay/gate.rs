@@ -238,3 +238,30 @@ async fn a_task_that_ends_in_the_midst_tells_so() {
         assert_eq!(told, 1, "{kind}: {:?}", book.passed);
     }
 }
+
+/// Whoever has no connection to its provider is let down no less than whoever is refused by it.
+#[tokio::test]
+async fn a_task_that_ends_between_two_tries_was_let_down() {
+    for (kind, want) in [("close", 0), ("status", 503)] {
+        let gate = Counted::of(9, None);
+        let fault = json!({"kind": kind, "status": want});
+        let script = json!({"default": {"text": "well", "fault": fault}});
+        let slowly = |plan: &mut skillopt_agents::relay::Plan| {
+            plan.tries.base = Duration::from_secs(10);
+        };
+        let guard = Arc::new(gate.clone());
+        let rig = Rig::guarded(Wire::Chat, Wire::Chat, script, slowly, guard).await;
+        let (path, body) = ask(Wire::Chat, true);
+        let asking = rig.post(path, &body);
+        let closing = async {
+            while gate.passed().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            rig.relay.close().await;
+        };
+        tokio::join!(asking, closing);
+        let trouble = rig.relay.record().trouble;
+        let is_told = matches!(trouble, Some(Trouble::Provider { status, .. }) if status == want);
+        assert!(is_told, "{kind}: {trouble:?}");
+    }
+}

@@ -118,10 +118,12 @@ impl RedisStore {
         if result.len() <= LARGE_BYTES_MIN {
             return Ok(Entry::inline(result));
         }
-        let (hash, packed) = self.pack_large(result.clone()).await?;
+        let packed = self.pack_large(result.clone()).await?;
         if packed.len() <= LARGE_BYTES_MIN {
             return Ok(Entry::inline(result));
         }
+        let value = result.clone();
+        let hash = self.off_threads("named", move || Hash::of(&value)).await?;
         self.put_large(hash, packed).await?;
         Ok(Entry::Blob(hash).write())
     }
@@ -190,9 +192,9 @@ impl RedisStore {
         let (mut cmds, mut keys) = (Vec::new(), Vec::new());
         for (hash, blob) in blobs {
             if blob.len() > LARGE_BYTES_MIN {
-                let (hash, packed) = self.pack_large((*blob).clone()).await?;
+                let packed = self.pack_large((*blob).clone()).await?;
                 if packed.len() > LARGE_BYTES_MIN {
-                    self.put_large(hash, packed).await?;
+                    self.put_large(**hash, packed).await?;
                     continue;
                 }
             }

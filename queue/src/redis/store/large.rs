@@ -17,31 +17,36 @@ use crate::store::{BLOB_BYTES_MAX, Error, Store as _};
 const PART_BYTES: usize = 1 << 20;
 
 impl RedisStore {
-    /// Names and compresses a large value, off the threads that serve others.
-    pub(super) async fn pack_large(&self, value: Bytes) -> Result<(Hash, Vec<u8>), Error> {
+    /// Compresses a large value.
+    pub(super) async fn pack_large(&self, value: Bytes) -> Result<Vec<u8>, Error> {
         let _permit = self.large.acquire().await.ok();
         let work = move || {
             let mut packed = Vec::new();
             codec::pack(&value, &mut packed);
-            (Hash::of(&value), packed)
+            packed
         };
-        spawn_blocking(work).await.map_err(|error| Error::Io {
-            place: self.link.place(),
-            detail: format!("a large value cannot be compressed: {error}"),
-        })
+        self.off_threads("compressed", work).await
     }
 
-    /// Names blobs, off the threads that serve others if one is large.
+    /// Names blobs.
     pub(super) async fn name(&self, blobs: &[Bytes]) -> Result<Vec<Hash>, Error> {
         let name = |blobs: &[Bytes]| blobs.iter().map(|blob| Hash::of(blob)).collect();
         if blobs.iter().all(|blob| blob.len() <= LARGE_BYTES_MIN) {
             return Ok(name(blobs));
         }
         let blobs = blobs.to_vec();
-        let named = spawn_blocking(move || name(&blobs)).await;
-        named.map_err(|error| Error::Io {
+        self.off_threads("named", move || name(&blobs)).await
+    }
+
+    /// Does work on a large value off the threads that serve others; `done` says what in errors.
+    pub(super) async fn off_threads<T: Send + 'static>(
+        &self,
+        done: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        spawn_blocking(work).await.map_err(|error| Error::Io {
             place: self.link.place(),
-            detail: format!("a large value cannot be named: {error}"),
+            detail: format!("a large value cannot be {done}: {error}"),
         })
     }
 
