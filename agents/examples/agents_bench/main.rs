@@ -4,23 +4,25 @@
 //! Arguments: the program whose `sandbox-init` is used, as the product does, and a search path with
 //! the CLIs. The model is scripted: one command, then the answer, a second of waiting before each.
 
-#[path = "../shared/out.rs"]
-mod out;
-
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use http::HeaderMap;
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Uri};
+use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Map, Value, json};
 use skillopt_agents::cli::{self, Cli};
 use skillopt_agents::installed::Installed;
-use skillopt_agents::relay::{Caps, Open, Plan, Tries};
+use skillopt_agents::relay::{Answer, Caps, Open, Plan, Tries, WayOut};
 use skillopt_agents::run::{Order, Program, run};
 use skillopt_agents::verdict::Verdict;
 use skillopt_runtime::clock::Stopwatch;
@@ -28,8 +30,6 @@ use skillopt_sandbox::{Host, Limits, Policy, Settings};
 use skillopt_sim::mock::{Mock, Script};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-
-use self::out::Out;
 
 /// The CLIs, and how many tasks each does at once; the last ones are too heavy for a dozen.
 const CASES: [(&str, &[usize]); 6] = [
@@ -44,6 +44,25 @@ const CASES: [(&str, &[usize]); 6] = [
 const PAUSE: Duration = Duration::from_millis(50);
 
 type Failure = Box<dyn Error + Send + Sync>;
+
+struct Out(Client<HttpConnector, Full<Bytes>>);
+
+#[async_trait]
+impl WayOut for Out {
+    async fn post(
+        &self,
+        to: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        _: Duration,
+    ) -> Result<Answer, String> {
+        let request = Request::post(to.clone()).body(Full::new(body));
+        let mut request = request.map_err(|e| e.to_string())?;
+        *request.headers_mut() = headers;
+        let answer = self.0.request(request).await.map_err(|e| e.to_string())?;
+        Ok(answer.map(|body| body.map_err(io::Error::other).boxed_unsync()))
+    }
+}
 
 fn main() -> Result<(), Failure> {
     let mut args = std::env::args().skip(1);

@@ -3,29 +3,48 @@
 //! The relay has a thread of its own, whose processor time is read; the scripted model and the client
 //! have others.
 
-#[path = "../shared/out.rs"]
-mod out;
-
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request};
+use http::{HeaderMap, HeaderValue, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
-use skillopt_agents::relay::{Caps, Open, Plan, Relay, Tries, Wire};
+use skillopt_agents::relay::{Answer, Caps, Open, Plan, Relay, Tries, WayOut, Wire};
 use skillopt_sim::mock::{Mock, Script};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use self::out::{Http, Out};
-
 /// Requests before those that count.
 const WARM_UP: usize = 200;
 const REQUESTS: usize = 2_000;
+
+type Http = Client<HttpConnector, Full<Bytes>>;
+
+struct Out(Http);
+
+#[async_trait]
+impl WayOut for Out {
+    async fn post(
+        &self,
+        to: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        _: Duration,
+    ) -> Result<Answer, String> {
+        let request = Request::post(to.clone()).body(Full::new(body));
+        let mut request = request.map_err(|e| e.to_string())?;
+        *request.headers_mut() = headers;
+        let answer = self.0.request(request).await.map_err(|e| e.to_string())?;
+        Ok(answer.map(|body| body.map_err(io::Error::other).boxed_unsync()))
+    }
+}
 
 fn http() -> Http {
     let mut connector = HttpConnector::new();
