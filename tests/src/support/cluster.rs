@@ -9,6 +9,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
+use super::http::get;
 use super::program::{Process, command};
 use super::proxy::Proxy;
 use super::redis::Redis;
@@ -56,6 +57,49 @@ impl Node {
     /// Returns the process, for what is not here.
     pub const fn process(&mut self) -> &mut Process {
         &mut self.process
+    }
+
+    /// Returns the most memory that it has had so far, in bytes.
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        self.process.peak_bytes()
+    }
+
+    /// Returns how many threads it has now.
+    #[must_use]
+    pub fn threads(&self) -> u64 {
+        self.process.threads()
+    }
+
+    /// Returns the sum of those of its metrics that have this name and all of these labels, such as
+    /// `outcome="done"`; 0 if it has none.
+    ///
+    /// # Panics
+    /// It does not answer.
+    #[must_use]
+    #[track_caller]
+    pub fn metric(&self, name: &str, labels: &[&str]) -> u64 {
+        let (_, page) = get(self.http, "/metrics").unwrap_or_else(|e| panic!("{}: {e}", self.name));
+        let of_name = page.lines().filter(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+        });
+        let meant = of_name.filter(|line| labels.iter().all(|label| line.contains(label)));
+        meant.map(|line| whole(line, name)).sum()
+    }
+
+    /// Returns how many deliveries of jobs it has ended in one of these ways.
+    ///
+    /// # Panics
+    /// It does not answer.
+    #[must_use]
+    #[track_caller]
+    pub fn ended(&self, outcomes: &[&str]) -> u64 {
+        let of = |outcome: &&str| {
+            let label = format!("outcome=\"{outcome}\"");
+            self.metric("skillopt_worker_jobs_total", &[&label])
+        };
+        outcomes.iter().map(of).sum()
     }
 
     /// Freezes it, as a machine does that swaps or is paused.
@@ -112,6 +156,16 @@ impl Node {
             process,
         }
     }
+}
+
+/// Returns the value of a line of metrics, without what is behind the point.
+#[track_caller]
+fn whole(line: &str, name: &str) -> u64 {
+    let value = line.rsplit(' ').next().unwrap_or_default();
+    let whole = value.split('.').next().unwrap_or_default();
+    whole
+        .parse()
+        .unwrap_or_else(|e| panic!("`{name}` is no number: {line}: {e}"))
 }
 
 /// Returns the port in the line that says `what` is listened on; 0 if there is none.

@@ -59,7 +59,20 @@ fn read(root: &Path, wanted: &dyn Fn(&str) -> bool) -> BTreeMap<String, Vec<u8>>
 /// They do not; the message names the first differences.
 #[track_caller]
 pub fn same(left: &Path, right: &Path) {
-    let (mine, other) = (files(left), files(right));
+    same_but(left, right, &[]);
+}
+
+/// Checks that two folders hold the same but for some files, which both of them have.
+///
+/// # Panics
+/// They do not; the message names the first differences.
+#[track_caller]
+pub fn same_but(left: &Path, right: &Path, but: &[&str]) {
+    let (mut mine, mut other) = (files(left), files(right));
+    for name in but {
+        let is_there = mine.remove(*name).is_some() && other.remove(*name).is_some();
+        assert!(is_there, "`{name}` is not in both");
+    }
     assert!(!mine.is_empty(), "{} is empty", left.display());
     let mut told = Vec::new();
     for (name, bytes) in &mine {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -157,13 +158,57 @@ impl Process {
         read(&self.err)
     }
 
+    /// Returns the most memory that it has had so far, in bytes.
+    ///
+    /// # Panics
+    /// It is over, or the system does not say.
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        let kib = self.fact("VmHWM");
+        kib.strip_suffix(" kB")
+            .and_then(|kib| kib.parse::<u64>().ok())
+            .unwrap_or_else(|| panic!("no number of kB: `{kib}`"))
+            << 10
+    }
+
+    /// Returns how many threads it has now.
+    ///
+    /// # Panics
+    /// It is over, or the system does not say.
+    #[must_use]
+    pub fn threads(&self) -> u64 {
+        let threads = self.fact("Threads");
+        threads
+            .parse()
+            .unwrap_or_else(|e| panic!("`{threads}`: {e}"))
+    }
+
+    /// Returns what the system says of it under a name.
+    fn fact(&self, name: &str) -> String {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        let found = lines.find(|(known, _)| *known == name);
+        let (_, value) = found.unwrap_or_else(|| panic!("{path} has no `{name}`: {text}"));
+        value.trim().to_owned()
+    }
+
     /// Waits for the end.
     ///
     /// # Panics
     /// It takes longer than [`LONG`].
     #[track_caller]
-    pub fn wait(mut self) -> Ended {
-        let Some(status) = for_some(LONG, || self.status()) else {
+    pub fn wait(self) -> Ended {
+        self.wait_for(LONG)
+    }
+
+    /// Waits for the end of something that may take longer than most.
+    ///
+    /// # Panics
+    /// It takes longer than `limit`.
+    #[track_caller]
+    pub fn wait_for(mut self, limit: Duration) -> Ended {
+        let Some(status) = for_some(limit, || self.status()) else {
             panic!("`{}` does not end:\n{}", self.what, self.stderr());
         };
         Ended {
