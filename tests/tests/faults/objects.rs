@@ -76,7 +76,7 @@ fn cluster(server: &ObjectServer, port: u16) -> Cluster {
 fn no_secret(scene: &Scene, cluster: &Cluster) {
     let said = cluster.said();
     let mut texts = vec![said.into_bytes()];
-    for root in [cluster.redis.dir(), &scene.world.path("out")] {
+    for root in [cluster.redis.dir(), &scene.world.path(OUT)] {
         texts.extend(folder::all_files(root).into_values());
     }
     assert!(texts.len() > 10, "the files were found");
@@ -92,9 +92,10 @@ fn goes_through(vendor: Vendor) {
     let (scene, server) = (scene("uniform:20,120"), ObjectServer::start(vendor));
     let proxy = Proxy::start(server.port());
     let cluster = cluster(&server, proxy.port());
-    let process = scene.submit(&cluster);
+    let mut process = scene.submit(&cluster);
     proxy.cut();
     until("a transfer was refused", || proxy.refused() > 0);
+    scene.is_under_way(&mut process);
     proxy.heal();
     assert_eq!(scene.ends_well(process, &cluster, 0), 0);
     // Packed, six bits of a character are left.
@@ -123,7 +124,7 @@ fn a_store_that_stays_away_is_named_by_all_until_it_is_back() {
     let (scene, server) = (scene("fixed:2000"), ObjectServer::start(Vendor::S3));
     let proxy = Proxy::start(server.port());
     let cluster = cluster(&server, proxy.port());
-    let process = Process::start(&mut scene.submission(&cluster, OUT));
+    let mut process = Process::start(&mut scene.submission(&cluster, OUT));
     let url = server.url();
     // A worker has read its inputs, and is going to have an answer that has no place.
     until("a call is under way", || {
@@ -139,6 +140,7 @@ fn a_store_that_stays_away_is_named_by_all_until_it_is_back() {
     until("a worker names the store", || {
         cluster.workers.iter().any(is_told)
     });
+    scene.is_under_way(&mut process);
     let told = cluster.workers.iter().find(|worker| is_told(worker));
     let said = told.expect("it is still away").said();
     for words in ["cannot be stored or read", &url, "is it up", "by itself"] {

@@ -3,12 +3,15 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use skillopt_tests::support::cluster::{Cluster, Shape};
-use skillopt_tests::support::wait::until;
+use skillopt_tests::support::wait::{LONG, for_some, until};
 use skillopt_tests::support::{Ended, Process, Sim, World, store};
 
 /// Seconds after which a job of a dead worker is given to another.
 pub(crate) const LEASE_S: &str = "3";
+/// Jobs that a worker of [`shape`] has in hand at most: as many answers die with it.
+pub(crate) const SLOTS: u64 = 6;
 /// Folder of the undisturbed run.
 const WHOLE: &str = "whole";
 /// Folder of the disturbed run.
@@ -20,6 +23,8 @@ pub(crate) struct Scene {
     pub(crate) world: World,
     /// Results that a whole run has.
     pub(crate) results: u64,
+    /// Where the models are called.
+    models: String,
     args: Vec<String>,
 }
 
@@ -40,43 +45,43 @@ impl Scene {
     #[track_caller]
     pub(crate) fn in_world(world: World, latency: &str, args: &[&str]) -> Self {
         let sim = Sim::start(&[]);
-        world.trained(WHOLE, &sim.url(), &[args, &["--slots", "32"]].concat());
+        let models = sim.url();
+        Self::set(world, sim, models, latency, args)
+    }
+
+    #[track_caller]
+    fn set(world: World, sim: Sim, models: String, latency: &str, args: &[&str]) -> Self {
+        world.trained(WHOLE, &models, &[args, &["--slots", "32"]].concat());
         let results = store::results(&world.store(WHOLE));
         assert_eq!(sim.stats().ok(), results, "every answer is kept");
-        sim.configure(serde_json::json!({ "latency": latency }));
+        sim.configure(json!({ "latency": latency }));
         sim.reset();
         let args = args.iter().map(|a| (*a).to_owned()).collect();
         Self {
             sim,
             world,
             results,
+            models,
             args,
         }
     }
 
     /// Makes the call that submits the training, to the folder `out`.
     pub(crate) fn submission(&self, cluster: &Cluster, out: &str) -> Command {
-        let url = format!("model.openai_compatible_base_url={}", self.sim.url());
-        let words = [
-            "submit",
-            "train",
-            "config.yaml",
-            "--wait",
-            "--out",
-            out,
-            "--set",
-            &url,
-        ];
-        let more = self.args.iter().map(String::as_str);
-        let mut command = cluster.command(&words.into_iter().chain(more).collect::<Vec<_>>());
-        command.current_dir(self.world.path(""));
-        command
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        self.world.submit(cluster, out, &self.models, &args)
     }
 
     /// Submits the training and waits until its first answers are in.
     #[track_caller]
     pub(crate) fn submit(&self, cluster: &Cluster) -> Process {
-        let mut process = Process::start(&mut self.submission(cluster, OUT));
+        self.begin(cluster, &mut self.submission(cluster, OUT))
+    }
+
+    /// Makes a submission and waits until the first answers are in.
+    #[track_caller]
+    pub(crate) fn begin(&self, cluster: &Cluster, submission: &mut Command) -> Process {
+        let mut process = Process::start(submission);
         until("the run has begun", || {
             assert!(
                 process.status().is_none(),
@@ -84,9 +89,37 @@ impl Scene {
                 process.stderr(),
                 cluster.said()
             );
-            self.sim.stats().ok() > 0
+            self.answered() > 0
         });
         process
+    }
+
+    /// Returns how many answers the models have given.
+    pub(crate) fn answered(&self) -> u64 {
+        self.sim.stats().ok()
+    }
+
+    /// Waits until `part` of `of` parts of the answers are in; the others are still to come.
+    #[track_caller]
+    pub(crate) fn until_part(&self, run: &mut Process, part: u64, of: u64) {
+        until(
+            &format!("{part} of {of} parts of the answers are in"),
+            || self.answered() * of >= self.results * part || Self::is_over(run),
+        );
+        self.is_under_way(run);
+    }
+
+    /// Makes sure that a fault falls between the first and the last answer of the run, and returns how
+    /// many are in.
+    #[track_caller]
+    pub(crate) fn is_under_way(&self, run: &mut Process) -> u64 {
+        let (answered, all) = (self.answered(), self.results);
+        assert!(
+            answered > 0 && answered < all && !Self::is_over(run),
+            "the run is not under way: it has {answered} of {all} answers\n{}",
+            run.stderr()
+        );
+        answered
     }
 
     /// Returns whether the run is over.
@@ -104,6 +137,14 @@ impl Scene {
     /// Checks what came of a run that has ended.
     #[track_caller]
     pub(crate) fn is_well(&self, ended: &Ended, cluster: &Cluster, lost: u64) -> u64 {
+        self.has_all(ended, cluster);
+        self.world.same(WHOLE, OUT);
+        self.asked_again(cluster, lost)
+    }
+
+    /// Checks that a run has ended, and that its folder's store has every answer.
+    #[track_caller]
+    fn has_all(&self, ended: &Ended, cluster: &Cluster) {
         assert!(
             ended.status.success(),
             "the run ended with {}:\n{}\n{}",
@@ -111,12 +152,17 @@ impl Scene {
             ended.stderr,
             cluster.said()
         );
-        self.world.same(WHOLE, OUT);
         assert_eq!(
             store::results(&self.world.store(OUT)),
             self.results,
             "the folder's store has every answer"
         );
+    }
+
+    /// Returns how many answers were given twice, which must not be more than `lost`; and nothing is
+    /// left behind.
+    #[track_caller]
+    fn asked_again(&self, cluster: &Cluster, lost: u64) -> u64 {
         let given = self.sim.settled().ok();
         let again = given
             .checked_sub(self.results)
@@ -135,25 +181,76 @@ pub(crate) fn shape(coordinators: usize, workers: usize) -> Shape {
     Shape {
         coordinators,
         workers,
-        slots: "chat=6".to_owned(),
+        slots: format!("chat={SLOTS}"),
         worker_args: ["--lease-seconds", LEASE_S].map(str::to_owned).to_vec(),
         ..Shape::default()
     }
 }
 
-/// No job is left in Redis once all runs are over, neither queued nor held by anybody.
+/// The same with leases as they are by default: longer than any outage here.
+pub(crate) fn patient_shape(coordinators: usize, workers: usize) -> Shape {
+    Shape {
+        worker_args: Vec::new(),
+        ..shape(coordinators, workers)
+    }
+}
+
+/// Nothing is left once all runs are over: no job waits or is held, as people see it; and Redis has
+/// nothing that ends with its job or its call, with no purse that holds anything back.
 #[track_caller]
-pub(crate) fn nothing_is_left(cluster: &Cluster) {
-    until("the queue is empty", || {
+fn nothing_is_left(cluster: &Cluster) {
+    let mut row = Value::Null;
+    until("nobody has anything to do", || {
         let asked = cluster.command(&["top", "--once", "--json"]).output();
         let asked = asked.expect("the program starts");
         let text = String::from_utf8_lossy(&asked.stdout);
-        let row = text
+        let found = text
             .lines()
             .find_map(|line| serde_json::from_str(line).ok());
-        row.is_some_and(|row: serde_json::Value| row["waiting"] == 0 && row["running"] == 0)
+        row = found.unwrap_or_default();
+        row["waiting"] == 0 && row["running"] == 0 && row["reserved_usd"] == 0.0
+    });
+    nothing_is_left_in("Redis", |script| {
+        let asked = format!("EVAL \"{script}\" 0");
+        cluster.redis.ask(&asked).expect("Redis answers")
     });
 }
+
+/// Waits until a Redis that runs scripts through `ask` has nothing of ended runs. What may stay is what
+/// `docs/redis.md` says that it stays.
+#[track_caller]
+pub(crate) fn nothing_is_left_in(what: &str, ask: impl Fn(&str) -> String) {
+    let mut said = String::new();
+    let is_clean = for_some(LONG, || {
+        said = ask(LEFT);
+        said.contains(NOTHING).then_some(())
+    });
+    assert!(is_clean.is_some(), "left in {what}: {said}");
+}
+
+/// What [`LEFT`] answers if all is well.
+const NOTHING: &str = "nothing is left";
+
+/// Names the keys that should be gone: records of jobs and their texts, those that came back, what
+/// happened to them, leases, delays, counts of what waits; reservations, and calls under way of
+/// accounts; and purses that hold something back.
+const LEFT: &str = "\
+    local gone = { j = 1, l = 1, d = 1, q = 1, u = 1, ledger = 1, ['ledger:ends'] = 1 } \
+    local left = {} \
+    for _, key in ipairs(redis.call('KEYS', 'skillopt:{q}:*')) do \
+      local name = string.sub(key, 14) \
+      local told = string.gsub(name, '[^ -~]', '?') \
+      if gone[name] or string.find(name, '^[wbe]:') or string.find(name, '^rates:[ec]:') then \
+        left[#left + 1] = told \
+      elseif string.find(name, '^ledger:p:') then \
+        for _, part in ipairs({ 'rr', 'rp', 'rc', 'ru' }) do \
+          local held = redis.call('HGET', key, part) \
+          if held and held ~= '0' then left[#left + 1] = told .. ' ' .. part .. '=' .. held end \
+        end \
+      end \
+    end \
+    if #left == 0 then return 'nothing is left' end \
+    return table.concat(left, ', ')";
 
 /// Lets time pass: the fault lasts, or comes, this long into the run.
 pub(crate) fn after(time: Duration) {

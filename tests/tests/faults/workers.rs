@@ -3,30 +3,47 @@
 use std::time::Duration;
 
 use skillopt_tests::support::Draw;
-use skillopt_tests::support::cluster::Cluster;
+use skillopt_tests::support::cluster::{Cluster, Node, Shape};
 use skillopt_tests::support::http::get;
 use skillopt_tests::support::wait::until;
 
-use crate::scene::{Scene, after, shape};
+use crate::scene::{SLOTS, Scene, after, shape};
 
-const SLOTS: u64 = 6;
+/// Returns how many leases have run out.
+#[track_caller]
+fn lost_leases(cluster: &Cluster) -> u64 {
+    cluster.coordinators[0].metric("skillopt_queue_lost_leases", &[])
+}
 
 #[test]
 fn workers_that_are_killed_every_second_cost_only_what_they_had_in_hand() {
-    let (scene, mut draw) = (Scene::new("uniform:20,120"), Draw::new());
+    let (scene, mut draw) = (Scene::new("uniform:50,250"), Draw::new());
     let mut cluster = Cluster::start_with(shape(1, 3));
-    let mut run = scene.submit(&cluster);
-    let mut kills = 0;
-    while !Scene::is_over(&mut run) && kills < 8 {
+    let run = scene.submit(&cluster);
+    // How many answers were in at each kill.
+    let mut seen = Vec::new();
+    while seen.len() < 8 {
         after(Duration::from_millis(300 + draw.below(900)));
+        let answered = scene.answered();
+        if answered >= scene.results {
+            break;
+        }
         let victim = usize::try_from(draw.below(3)).expect("small");
         cluster.workers.remove(victim).kill();
         cluster.add_worker();
-        kills += 1;
+        seen.push(answered);
     }
+    let kills = seen.len() as u64;
     let lost = scene.ends_well(run, &cluster, kills * SLOTS);
-    println!("{kills} workers killed, {lost} answers lost with them");
+    let leases = lost_leases(&cluster);
+    println!("{kills} workers killed with {leases} jobs, {lost} answers lost with them");
     assert!(kills >= 3, "the run was over before it was disturbed");
+    assert!(leases > 0, "none of the killed had a job");
+    seen.dedup();
+    assert!(
+        seen.len() > 1,
+        "no work was done between the kills: {seen:?}"
+    );
 }
 
 #[test]
@@ -34,23 +51,32 @@ fn a_frozen_worker_that_comes_back_has_no_say() {
     let scene = Scene::new("uniform:20,120");
     let mut cluster = Cluster::start_with(shape(1, 2));
     let mut run = scene.submit(&cluster);
+    until("the worker has jobs", || in_hand(&cluster.workers[0]) > 0);
     cluster.workers[0].freeze();
-    let metrics = cluster.coordinators[0].http();
-    until("its leases have run out", || {
-        let (_, page) = get(metrics, "/metrics").expect("a page");
-        let mut lines = page.lines();
-        let lost = lines.find_map(|line| line.strip_prefix("skillopt_queue_lost_leases "));
-        lost.is_some_and(|n| n != "0")
-    });
-    assert!(!Scene::is_over(&mut run), "the run ended before the thaw");
+    until("its leases have run out", || lost_leases(&cluster) > 0);
+    scene.is_under_way(&mut run);
     cluster.workers[0].thaw();
+    let frozen = &cluster.workers[0];
+    until("it lets go of what is not its own any more", || {
+        frozen.ended(&["lost", "refused"]) > 0
+    });
     scene.ends_well(run, &cluster, SLOTS);
+}
+
+/// Returns how many jobs a worker has in hand.
+#[track_caller]
+fn in_hand(worker: &Node) -> u64 {
+    worker.metric("skillopt_worker_jobs_in_flight", &[])
 }
 
 #[test]
 fn the_clock_of_a_worker_does_not_matter() {
     let scene = Scene::new("uniform:10,60");
-    let mut cluster = Cluster::start_with(shape(1, 1));
+    // So few slots that each worker gets something to do.
+    let mut cluster = Cluster::start_with(Shape {
+        slots: "chat=2".to_owned(),
+        ..shape(1, 1)
+    });
     for skew in ["+1h", "-1h"] {
         cluster.add_worker_with(&[
             ("LD_PRELOAD", &faketime()),
@@ -60,6 +86,10 @@ fn the_clock_of_a_worker_does_not_matter() {
     }
     let run = scene.submit(&cluster);
     assert_eq!(scene.ends_well(run, &cluster, 0), 0);
+    for worker in &cluster.workers {
+        assert!(worker.ended(&["done"]) > 0, "{} did nothing", worker.name());
+    }
+    assert_eq!(lost_leases(&cluster), 0);
     let seen = cluster
         .command(&["workers", "--json"])
         .output()
@@ -85,13 +115,21 @@ fn faketime() -> String {
 
 #[test]
 fn workers_may_come_and_go_while_it_runs() {
-    let scene = Scene::new("uniform:20,120");
-    let mut cluster = Cluster::start_with(shape(1, 1));
-    let run = scene.submit(&cluster);
+    // Long enough for nineteen processes to start, and so few slots that there is work for several.
+    let scene = Scene::new("uniform:400,1200");
+    let mut cluster = Cluster::start_with(Shape {
+        slots: "chat=2".to_owned(),
+        ..shape(1, 1)
+    });
+    let mut run = scene.submit(&cluster);
     for _ in 0..19 {
         cluster.add_worker();
     }
-    after(Duration::from_secs(1));
+    until("several of the new ones are at work", || {
+        let new = &cluster.workers[1..];
+        new.iter().filter(|worker| in_hand(worker) > 0).count() >= 3 || Scene::is_over(&mut run)
+    });
+    scene.is_under_way(&mut run);
     // Told to go, they finish what they have: nothing is lost.
     let mut leaving: Vec<_> = cluster.workers.drain(1..).collect();
     for worker in &mut leaving {
@@ -100,7 +138,16 @@ fn workers_may_come_and_go_while_it_runs() {
     for worker in leaving {
         worker.wait().code(0);
     }
+    // The rest is for the one that stays.
+    scene.is_under_way(&mut run);
+    let before = cluster.workers[0].ended(&["done"]);
+    scene
+        .sim
+        .configure(serde_json::json!({"latency": "uniform:5,20"}));
     assert_eq!(scene.ends_well(run, &cluster, 0), 0);
+    let rest = cluster.workers[0].ended(&["done"]) - before;
+    assert!(rest > 0, "nothing was left to do");
+    assert_eq!(lost_leases(&cluster), 0, "a worker left with a job");
 }
 
 #[test]
