@@ -2,9 +2,9 @@
 
 use skillopt_tests::support::cluster::{Cluster, Shape};
 use skillopt_tests::support::program::run;
-use skillopt_tests::support::wait::{LONG, for_some};
+use skillopt_tests::support::wait::{LONG, for_some, until};
 
-use crate::scene::{Scene, shape};
+use crate::scene::{OUT, SLOTS, Scene, shape};
 
 #[test]
 fn a_cap_holds_against_many_workers_and_can_be_raised() {
@@ -15,7 +15,7 @@ fn a_cap_holds_against_many_workers_and_can_be_raised() {
         ..shape(1, 8)
     });
     let cap = scene.results / 2;
-    let mut capped = scene.submission(&cluster, "out");
+    let mut capped = scene.submission(&cluster, OUT);
     capped.args(["--requests", &cap.to_string()]);
     let ended = run(&mut capped)
         .code(4)
@@ -47,8 +47,46 @@ fn a_cap_holds_against_many_workers_and_can_be_raised() {
     assert!(settled.is_some(), "not all calls are settled: {row}");
     assert_eq!(row["cap_requests"], 10 * scene.results, "{row}");
     // All that was paid for is kept, also for the run without a limit.
-    let again = run(&mut scene.submission(&cluster, "out"));
+    let again = run(&mut scene.submission(&cluster, OUT));
     assert_eq!(scene.is_well(&again, &cluster, 0), 0);
+}
+
+/// Asks the cluster's Redis for a number.
+#[track_caller]
+fn number(cluster: &Cluster, command: &str) -> u64 {
+    let answer = cluster.redis.ask(command).expect("Redis answers");
+    let number = answer.strip_prefix(':').and_then(|n| n.parse().ok());
+    number.unwrap_or_else(|| panic!("`{command}`: {answer}"))
+}
+
+#[test]
+fn what_killed_workers_had_reserved_is_given_back() {
+    // A reservation lives for half a minute longer than its call may take.
+    let limits = ["--set", "env.exec_timeout=15", "model.optimizer_timeout=15"];
+    let scene = Scene::with("uniform:200,600", &limits);
+    let mut cluster = Cluster::start_with(shape(1, 3));
+    let mut submission = scene.submission(&cluster, OUT);
+    submission.args(["--requests", &(10 * scene.results).to_string()]);
+    let mut run = scene.begin(&cluster, &mut submission);
+    let kills = 3;
+    for part in 1..=kills {
+        scene.until_part(&mut run, part, kills + 2);
+        until("a call has a reservation", || {
+            number(&cluster, "HLEN skillopt:{q}:ledger") > 0
+        });
+        cluster.workers.remove(0).kill();
+        cluster.add_worker();
+    }
+    let lost = scene.ends_well(run, &cluster, kills * SLOTS);
+    let lapsed = number(&cluster, "ZCARD skillopt:{q}:ledger:lapsed");
+    println!(
+        "{kills} workers killed, {lapsed} reservations of theirs given back, {lost} answers lost"
+    );
+    assert!(lapsed > 0, "nobody died with a reservation");
+    assert!(
+        lapsed <= kills * SLOTS,
+        "{lapsed} reservations lapsed, more than the dead can have had"
+    );
 }
 
 /// Finds the run in the words that say how to go on.
