@@ -10,6 +10,7 @@
 
 mod budget;
 mod coordinators;
+mod hedges;
 mod jobs;
 mod network;
 mod nodes;

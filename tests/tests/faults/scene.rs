@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use skillopt_tests::support::cluster::{Cluster, Shape};
 use skillopt_tests::support::wait::{LONG, for_some, until};
-use skillopt_tests::support::{Ended, Process, Sim, World, store};
+use skillopt_tests::support::{Ended, Process, Proxy, Sim, World, folder, sim, store};
 
 /// Seconds after which a job of a dead worker is given to another.
 pub(crate) const LEASE_S: &str = "3";
@@ -47,6 +47,16 @@ impl Scene {
         let sim = Sim::start(&[]);
         let models = sim.url();
         Self::set(world, sim, models, latency, args)
+    }
+
+    /// The same with models behind a proxy, for both trainings: where a model is called is part of
+    /// what is asked.
+    #[track_caller]
+    pub(crate) fn with_models_behind_a_proxy(latency: &str) -> (Self, Proxy) {
+        let sim = Sim::start(&[]);
+        let proxy = Proxy::start(sim.port());
+        let models = sim::url(proxy.port());
+        (Self::set(World::new(), sim, models, latency, &[]), proxy)
     }
 
     #[track_caller]
@@ -139,6 +149,31 @@ impl Scene {
     pub(crate) fn is_well(&self, ended: &Ended, cluster: &Cluster, lost: u64) -> u64 {
         self.has_all(ended, cluster);
         self.world.same(WHOLE, OUT);
+        self.asked_again(cluster, lost)
+    }
+
+    /// The same for a run whose configuration has another value under `key`, which changes nothing but
+    /// what is written of it.
+    #[track_caller]
+    pub(crate) fn is_well_but_for(
+        &self,
+        key: &str,
+        ended: &Ended,
+        cluster: &Cluster,
+        lost: u64,
+    ) -> u64 {
+        const CONFIG: &str = "config.json";
+        self.has_all(ended, cluster);
+        let [whole, out] = [WHOLE, OUT].map(|name| self.world.path(name));
+        folder::same_but(&whole, &out, &[CONFIG]);
+        let [whole, out] = [WHOLE, OUT].map(|name| {
+            let mut config = self.world.json(&format!("{name}/{CONFIG}"));
+            let value = config[key].take();
+            assert!(!value.is_null(), "`{name}` has no `{key}`: {config}");
+            (config, value)
+        });
+        assert_eq!(whole.0, out.0);
+        assert_ne!(whole.1, out.1, "`{key}` is another");
         self.asked_again(cluster, lost)
     }
 
