@@ -17,4 +17,5 @@ mod nodes;
 mod objects;
 mod redis;
 mod scene;
+mod upgrade;
 mod workers;
