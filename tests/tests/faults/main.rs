@@ -12,6 +12,7 @@ mod budget;
 mod coordinators;
 mod hedges;
 mod jobs;
+mod long;
 mod network;
 mod nodes;
 mod objects;

@@ -233,7 +233,7 @@ pub(crate) fn patient_shape(coordinators: usize, workers: usize) -> Shape {
 /// Nothing is left once all runs are over: no job waits or is held, as people see it; and Redis has
 /// nothing that ends with its job or its call, with no purse that holds anything back.
 #[track_caller]
-fn nothing_is_left(cluster: &Cluster) {
+pub(crate) fn nothing_is_left(cluster: &Cluster) {
     let mut row = Value::Null;
     until("nobody has anything to do", || {
         let asked = cluster.command(&["top", "--once", "--json"]).output();
