@@ -4,8 +4,6 @@
 // Everything here is a test.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use skillopt_core::Hash;
@@ -14,7 +12,8 @@ use skillopt_core::job::{self, ChatWork, Envelope, Job, Limits, Profile, Prompt,
 use skillopt_queue::queue::Stats;
 use skillopt_queue::redis::{Link, Options, RedisQueue, RedisStore};
 use skillopt_queue::{Ended, Enqueue, Lane, Notices, Priority, Queue, RunId, Store};
-use skillopt_tests::support::cluster::{Cluster, Node, Shape};
+use skillopt_tests::support::cluster::{Cluster, Shape};
+use skillopt_tests::support::http::get;
 use skillopt_tests::support::sim::Sim;
 use skillopt_tests::support::wait::until;
 
@@ -30,11 +29,15 @@ struct Line {
 
 impl Line {
     fn start(workers: usize, worker_args: &[&str], latency: &str) -> Self {
+        Self::with_slots(4, workers, worker_args, latency)
+    }
+
+    fn with_slots(slots: usize, workers: usize, worker_args: &[&str], latency: &str) -> Self {
         let sim = Sim::start(&["--latency", latency]);
         let cluster = Cluster::start_with(Shape {
             coordinators: 0,
             workers,
-            slots: "chat=4".to_owned(),
+            slots: format!("chat={slots}"),
             worker_args: worker_args.iter().map(|arg| (*arg).to_owned()).collect(),
             ..Shape::default()
         });
@@ -153,34 +156,6 @@ fn enqueue(prompt: Hash, model: Hash) -> Enqueue {
     }
 }
 
-/// Returns one of a worker's pages, head included.
-fn page(node: &Node, path: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", node.http())).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nhost: w\r\nconnection: close\r\n\r\n"
-    )
-    .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
-/// Returns how many deliveries of a worker ended in one of these ways.
-fn ended(node: &Node, outcomes: &[&str]) -> u64 {
-    let metrics = page(node, "/metrics");
-    let lines = metrics.lines().filter(|line| {
-        let is_of = |outcome: &&str| line.contains(&format!("outcome=\"{outcome}\""));
-        line.starts_with("skillopt_worker_jobs_total") && outcomes.iter().any(is_of)
-    });
-    lines
-        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
-        .sum()
-}
-
 #[test]
 fn jobs_that_outlive_the_time_to_drain_go_back_untouched() {
     let mut line = Line::start(1, &["--drain-seconds", "1"], "fixed:600000");
@@ -202,7 +177,7 @@ fn a_second_signal_ends_a_worker_at_once() {
     let mut worker = line.cluster.workers.remove(0);
     worker.terminate();
     until("it says that it is not ready", || {
-        page(&worker, "/readyz").starts_with("HTTP/1.1 503")
+        get(worker.http(), "/readyz").is_ok_and(|(status, _)| status == 503)
     });
     worker.terminate();
     worker.wait();
@@ -224,9 +199,9 @@ fn a_frozen_worker_has_no_word_about_a_job_that_another_has_done() {
     line.cluster.workers[0].thaw();
     let frozen = &line.cluster.workers[0];
     until("it lets the job go", || {
-        ended(frozen, &["lost", "refused"]) == 1
+        frozen.ended(&["lost", "refused"]) == 1
     });
-    assert_eq!(ended(frozen, &["done"]), 0, "it has no word about it");
+    assert_eq!(frozen.ended(&["done"]), 0, "it has no word about it");
 
     let second = line.cluster.workers.remove(1);
     second.kill();
@@ -234,7 +209,7 @@ fn a_frozen_worker_has_no_word_about_a_job_that_another_has_done() {
     assert_eq!(line.results(notices), 1, "it works on");
     let worker = &line.cluster.workers[0];
     until("it counts what it has done", || {
-        ended(worker, &["done"]) == 1
+        worker.ended(&["done"]) == 1
     });
 }
 
@@ -250,4 +225,38 @@ fn the_jobs_of_a_killed_worker_are_done_by_another_after_a_lease() {
     assert_eq!(line.results(notices), 3);
     let stats = line.stats();
     assert_eq!((stats.losses, stats.leased, stats.dead), (3, 0, 0));
+}
+
+#[test]
+fn two_thousand_calls_are_under_way_at_once_on_the_threads_of_one_worker() {
+    const CALLS: usize = 2_000;
+    // Long enough for all connections to be made before the first answer comes.
+    let line = Line::with_slots(CALLS, 1, &[], "fixed:25000");
+    let prompts: Vec<String> = (0..CALLS).map(|n| format!("question {n}")).collect();
+    let prompts: Vec<&str> = prompts.iter().map(String::as_str).collect();
+    let notices = line.submit(&prompts);
+    until("all calls are under way", || {
+        line.sim.stats().number("in_flight_max") == CALLS as u64
+    });
+    let worker = &line.cluster.workers[0];
+    let (threads, peak) = (worker.threads(), worker.peak_bytes());
+    assert_eq!(
+        worker.metric("skillopt_worker_jobs_in_flight", &[]),
+        CALLS as u64
+    );
+    assert!(threads <= 64, "{threads} threads for {CALLS} calls");
+    let each = peak / CALLS as u64;
+    assert!(each <= 256 << 10, "{each} bytes for each call");
+    println!(
+        "{CALLS} calls under way: {threads} threads, {} MiB",
+        peak >> 20
+    );
+    assert_eq!(line.results(notices), CALLS);
+    let stats = line.stats();
+    assert_eq!((stats.losses, stats.refused, stats.dead), (0, 0, 0));
+    assert_eq!(
+        line.sim.settled().number("calls"),
+        CALLS as u64,
+        "one call each"
+    );
 }
