@@ -2,8 +2,9 @@
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use skillopt_sim::{Sizes, generate};
 use skillopt_tests::support::http::get;
-use skillopt_tests::support::program::run;
+use skillopt_tests::support::program::{Process, run};
 use skillopt_tests::support::wait::until;
 use skillopt_tests::support::{Cluster, Shape, Sim, World};
 
@@ -83,13 +84,75 @@ fn the_cluster_tells_what_an_hour_costs() {
     run(&mut cluster.command(&["cancel", id.trim()])).code(0);
 }
 
+/// Writes data whose items take so many bytes, all of them other ones.
+fn write_large_items(world: &World, sizes: Sizes, bytes: usize) {
+    let data = world.path("large");
+    generate(&data, 42, sizes).expect("data are written");
+    for (split, _) in sizes.splits() {
+        let name = format!("large/{split}/items.json");
+        let mut items = world.json(&name);
+        for item in items.as_array_mut().expect("a list") {
+            let context = item["context"].as_str().expect("a text");
+            let filler = " The rest of the page is blank.".repeat(bytes / 31);
+            item["context"] = format!("{context}{filler}").into();
+        }
+        world.write(&name, items.to_string());
+    }
+}
+
+#[test]
+fn a_worker_keeps_its_items_within_the_memory_that_it_was_given() {
+    const ITEMS: usize = 24;
+    const EACH: usize = 50 << 10;
+    const CACHE: u64 = 1 << 20;
+    let (world, sim) = (World::new(), Sim::start(&["--latency", "fixed:100"]));
+    let sizes = Sizes {
+        train: 1,
+        val: ITEMS,
+        test: 1,
+    };
+    write_large_items(&world, sizes, EACH);
+    world.write("skill.md", "# Skill\n\nAnswer in few words.\n");
+    let url = format!("model.openai_compatible_base_url={}", sim.url());
+    let settings = [url.as_str(), "env.split_dir=large"];
+    run(&mut world.eval("here", &settings)).code(0);
+
+    let cluster = Cluster::start_with(Shape {
+        slots: "chat=2".to_owned(),
+        worker_args: ["--cache-mib", "1"].map(str::to_owned).to_vec(),
+        ..Shape::default()
+    });
+    let args = [
+        "submit",
+        "eval",
+        "config.yaml",
+        "--skill",
+        "skill.md",
+        "--wait",
+    ];
+    let more = ["--split", "val", "--out", "there", "--set"];
+    let args = [&args[..], &more, &settings].concat();
+    let mut process = Process::start(&mut world.ask(&cluster, &args));
+    let mut most = 0;
+    until("it is evaluated", || {
+        most = most.max(cluster.workers[0].metric("skillopt_worker_cache_bytes", &[]));
+        process.status().is_some()
+    });
+    process.wait().code(0);
+    world.same("here", "there");
+    // All of them, as they are kept, would take more than twice of it.
+    assert!(
+        most > 2 * EACH as u64,
+        "it keeps {most} bytes at most: less than one item"
+    );
+    assert!(most <= CACHE, "it keeps {most} bytes, {CACHE} were allowed");
+}
+
 #[test]
 fn a_worker_is_told_to_leave_by_its_name() {
     let (world, sim) = (World::new(), Sim::start(&["--latency", "fixed:50"]));
     let mut cluster = Cluster::start(2);
-    let submitted = world.submit(&cluster, "out", &sim.url(), &[]);
-    let mut submitted = submitted;
-    let process = skillopt_tests::support::Process::start(&mut submitted);
+    let process = Process::start(&mut world.submit(&cluster, "out", &sim.url(), &[]));
     until("the run has begun", || sim.stats().ok() > 0);
     let leaver = cluster.workers.remove(0);
     run(&mut cluster.command(&["workers", "drain", leaver.name()])).code(0);
