@@ -161,6 +161,21 @@ fn a_sweep_is_its_cells_on_one_or_three_workers_and_pays_once() {
     same(&world.path("on-1"), &world.path("on-3"));
 }
 
+/// Returns which coordinator works on a cell of a sweep.
+#[track_caller]
+fn at_work(world: &World, cluster: &Cluster, sweep: &str) -> Option<usize> {
+    let rows = lines(world, cluster, &["runs", "--sweep", sweep]);
+    let running = rows.iter().filter(|row| row["state"] == "running");
+    let names = running.filter_map(|row| row["coordinator"].as_str()?.split('.').next());
+    let of = |name: &str| {
+        cluster
+            .coordinators
+            .iter()
+            .position(|node| node.name() == name)
+    };
+    names.map(of).find(Option::is_some)?
+}
+
 #[test]
 fn a_sweep_survives_the_death_of_its_parts() {
     let sim = Sim::start(SPREAD);
@@ -178,13 +193,24 @@ fn a_sweep_survives_the_death_of_its_parts() {
         ..Shape::default()
     });
     let mut waiting = Process::start(&mut submission(&world, &cluster, "out"));
+    let sweep = id(&world, "out");
     for part in [1, 2] {
         until("the sweep has come on", || {
             assert!(waiting.status().is_none(), "{}", waiting.stderr());
             sim.stats().ok() > calls * part / 3
         });
+        let mut at = None;
+        until("a coordinator works on one of its cells", || {
+            at = at_work(&world, &cluster, &sweep);
+            at.is_some()
+        });
+        let answered = sim.stats().ok();
+        assert!(
+            answered < calls,
+            "it has {answered} of {calls} answers already"
+        );
         cluster.workers.remove(0).kill();
-        let node = cluster.coordinators.remove(0);
+        let node = cluster.coordinators.remove(at.expect("found"));
         let (port, url) = (node.port(), cluster.redis.url());
         node.kill();
         cluster.add_coordinator_at(&url, port);
