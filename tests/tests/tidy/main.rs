@@ -7,6 +7,7 @@ mod module_cycles;
 mod module_tree;
 mod pages;
 mod paths;
+mod promises;
 mod source;
 mod words;
 
