@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use skillopt_backends::ChatModel;
@@ -17,6 +18,9 @@ use crate::stop::Stop;
 
 /// Most models that are kept, each with its connections.
 const MODELS_MAX: usize = 256;
+
+/// How often somebody who waits for an input asks how long its place has been away.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A skill as a rollout takes it.
 pub(crate) struct Skill {
@@ -35,6 +39,7 @@ pub(crate) struct Model {
 pub(crate) struct Blobs {
     store: Arc<dyn Store>,
     place: Place,
+    away_max: Duration,
     factory: ModelFactory,
     values: Cache<Value>,
     skills: Cache<Skill>,
@@ -48,6 +53,7 @@ impl Blobs {
         Self {
             store,
             place: settings.place,
+            away_max: settings.away_max(),
             factory,
             values: Cache::new(bytes / 2),
             skills: Cache::new(bytes / 2),
@@ -73,9 +79,22 @@ impl Blobs {
         }
     }
 
+    /// Returns an input. A place of large values that stays away from us may be there for others:
+    /// the job has not begun, and goes back.
     async fn bytes(&self, hash: Hash) -> Result<bytes::Bytes, Stop> {
-        let bytes = self.ask(|store| store.blob(hash)).await;
-        bytes.map_err(|e| Stop::store(&e))
+        let lost = async {
+            loop {
+                match self.away().await {
+                    Some(away) if away.since > self.away_max => return away,
+                    _ => tokio::time::sleep(LOOK_EVERY).await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            bytes = self.ask(|store| store.blob(hash)) => bytes.map_err(|e| Stop::store(&e)),
+            away = lost, if self.place == Place::Cluster => Err(Stop::here(away.to_string())),
+        }
     }
 
     /// Says that the place of large values is away.

@@ -19,6 +19,8 @@ const FAULTS_MIN: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Well,
+    /// Well, but what jobs need cannot be reached from here.
+    Waiting,
     Sick,
     /// Sick, but the last look found nothing: one job may be tried.
     Trial,
@@ -109,7 +111,7 @@ impl Health {
                 inner.leasing = self.drain.child_token();
                 Some(Trial(Arc::clone(self)))
             }
-            Phase::Sick | Phase::Trying => return None,
+            Phase::Waiting | Phase::Sick | Phase::Trying => return None,
         };
         let until = inner.leasing.clone();
         Some(Turn { until, trial })
@@ -158,7 +160,7 @@ impl Health {
     pub(crate) fn looked(&self, fault: Option<&str>) -> Change {
         let mut inner = self.lock();
         match (inner.phase, fault) {
-            (Phase::Well, Some(cause)) => inner.sicken(cause.to_owned()),
+            (Phase::Well | Phase::Waiting, Some(cause)) => inner.sicken(cause.to_owned()),
             (_, Some(cause)) => {
                 cause.clone_into(&mut inner.cause);
                 if inner.phase == Phase::Trial {
@@ -176,10 +178,29 @@ impl Health {
         }
     }
 
+    /// Leaves jobs to others while `is_away`: what they need cannot be reached from here.
+    pub(crate) fn wait_for_values(&self, is_away: bool) {
+        let mut inner = self.lock();
+        match (inner.phase, is_away) {
+            (Phase::Well, true) => {
+                inner.phase = Phase::Waiting;
+                inner.leasing.cancel();
+            }
+            (Phase::Waiting, false) => {
+                inner.phase = Phase::Well;
+                inner.leasing = self.drain.child_token();
+                drop(inner);
+                self.changed.notify_waiters();
+            }
+            _ => {}
+        }
+    }
+
     /// Returns why the worker is sick, `None` if it is not.
     pub(crate) fn sickness(&self) -> Option<String> {
         let inner = self.lock();
-        (inner.phase != Phase::Well).then(|| inner.cause.clone())
+        let is_well = matches!(inner.phase, Phase::Well | Phase::Waiting);
+        (!is_well).then(|| inner.cause.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -214,6 +235,29 @@ mod tests {
             let fault = (c == 'x').then_some("disk full");
             health.note(fault, false) != Change::Nothing
         })
+    }
+
+    #[test]
+    fn a_worker_that_waits_for_values_leaves_jobs_to_others_and_is_well() {
+        let health = health();
+        let turn = health.try_turn().unwrap();
+        health.wait_for_values(true);
+        assert!(turn.until.is_cancelled());
+        assert!(health.try_turn().is_none());
+        // What goes back meanwhile is no fault, and no look ends the wait.
+        for _ in 0..WINDOW {
+            assert_eq!(health.note(Some("away"), false), Change::Nothing);
+        }
+        assert_eq!(health.looked(None), Change::Nothing);
+        assert!(health.try_turn().is_none() && health.sickness().is_none());
+        health.wait_for_values(false);
+        let turn = health.try_turn().unwrap();
+        assert!(!turn.until.is_cancelled() && turn.trial.is_none());
+        // A fault of its own is one all the same.
+        health.wait_for_values(true);
+        assert!(matches!(health.looked(Some("disk")), Change::Sickened(_)));
+        health.wait_for_values(false);
+        assert!(health.try_turn().is_none() && health.sickness().is_some());
     }
 
     #[test]

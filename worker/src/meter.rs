@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest};
 use skillopt_core::job::{Failure, FailureClass, Payer, Profile};
 use skillopt_queue::ledger::{Amount, Ledger, Reservation, Reserved, Settlement, Use};
@@ -251,7 +253,8 @@ impl Meter {
         }
     }
 
-    /// Makes the call, and a copy of it if it takes unusually long and that is wanted.
+    /// Makes the call, and copies of it while it takes unusually long and that is wanted. A copy may
+    /// hang as well, so each gets the patience that the first had.
     async fn make(
         self: &Arc<Self>,
         which: Which<'_>,
@@ -265,32 +268,38 @@ impl Meter {
             return first.await;
         }
         tokio::pin!(first);
-        let watch = Stopwatch::start();
-        let due = self.hedge.due(&request.model, which.hedge_permille, &watch);
-        tokio::select! {
-            biased;
-            answer = &mut first => return answer,
-            () = due => {}
+        let mut copies = FuturesUnordered::new();
+        for number in 1.. {
+            let watch = Stopwatch::start();
+            let due = self.hedge.due(&request.model, which.hedge_permille, &watch);
+            tokio::pin!(due);
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = &mut first => return answer,
+                    // One that fails decides nothing.
+                    Some(answer) = copies.next() => if answer.is_ok() { return answer },
+                    () = &mut due => break,
+                }
+            }
+            copies.push(self.copy(number, which, model, request));
         }
-        // The loser is counted when this returns or is dropped.
-        let copy_id = format!("{}/copy", which.id);
-        let which = Which {
-            id: &copy_id,
-            ..which
-        };
+        first.await
+    }
+
+    /// Makes a copy of a call; it is counted when it is dropped.
+    async fn copy(
+        self: &Arc<Self>,
+        number: u32,
+        which: Which<'_>,
+        model: &dyn ChatModel,
+        request: &ChatRequest,
+    ) -> Result<ChatReply, CallError> {
+        let id = format!("{}/copy{number}", which.id);
+        let which = Which { id: &id, ..which };
         let price = which.payer.and_then(|payer| payer.price);
-        let copy = Open::copy(self, which, of(which, request), worst(request, price));
-        let answer = tokio::select! {
-            biased;
-            answer = &mut first => answer,
-            answer = model.chat(request) => match answer {
-                // A copy that fails decides nothing.
-                Err(_) => first.await,
-                ok => ok,
-            },
-        };
-        drop(copy);
-        answer
+        let _counted = Open::copy(self, which, of(which, request), worst(request, price));
+        model.chat(request).await
     }
 }
 

@@ -46,6 +46,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How long the place of large values may be away before jobs are left to workers that may reach
+    /// it.
+    pub(crate) fn away_max(&self) -> Duration {
+        self.lease_ttl.saturating_mul(2)
+    }
+
     /// Returns the settings of the worker of one process, with `slots` slots and jobs for the
     /// given backends.
     #[must_use]

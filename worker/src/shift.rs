@@ -85,7 +85,7 @@ impl Shift {
         } else if let Some(cause) = self.health.sickness() {
             ("sick", cause)
         } else {
-            // It is well: its jobs wait with it, and no other worker does better.
+            // It is well: the place may be away from all, and answers under way wait for it.
             ("well", self.values_away().unwrap_or_default())
         };
         State { word, cause }
@@ -189,6 +189,9 @@ impl Shift {
                 words: away.to_string(),
             });
             let is_away = found.is_some();
+            let away_max = self.worker.settings.away_max();
+            let is_lost = away.as_ref().is_some_and(|away| away.since > away_max);
+            self.health.wait_for_values(is_lost);
             let was_away = std::mem::replace(&mut *lock(&self.values_away), found).is_some();
             match away {
                 Some(away) if !was_away => self.worker.tell(&away.to_string()),

@@ -141,7 +141,10 @@ impl Teller {
             runs: self.runs(),
             accounts: self.parts.rates.accounts().await?,
             store_pressure: self.parts.store.pressure().await?,
-            values_away: self.values_away_for(workers, now.as_ms()).await,
+            values_away: match self.parts.store.away().await {
+                Some(away) => Some(away.to_string()),
+                None => away_from_all(workers, now.as_ms()),
+            },
             ..gathered
         })
     }
@@ -151,18 +154,18 @@ impl Teller {
     /// # Errors
     /// The board cannot be reached.
     pub async fn values_away(&self) -> Result<Option<String>, Error> {
-        let now = self.parts.board.now().await?;
-        let workers = self.workers().await?;
-        Ok(self.values_away_for(&workers, now.as_ms()).await)
-    }
-
-    async fn values_away_for(&self, workers: &[WorkerRecord], now_ms: u64) -> Option<String> {
         if let Some(away) = self.parts.store.away().await {
-            return Some(away.to_string());
+            return Ok(Some(away.to_string()));
         }
-        // Who waits for answers asks the place for nothing; workers do.
-        let told = alive(workers, now_ms).find(|worker| !worker.cause.is_empty());
-        told.map(|worker| format!("worker `{}`: {}", worker.id, worker.cause))
+        let now = self.parts.board.now().await?.as_ms();
+        let workers = self.workers().await?;
+        let alone = alive(&workers, now).find(|worker| !worker.cause.is_empty());
+        let alone = alone.map(|worker| {
+            let help = "others do not say so: restart it, or look at its way there; what it holds \
+                        then goes to others";
+            format!("{}\n{help}", told(worker))
+        });
+        Ok(away_from_all(&workers, now).or(alone))
     }
 
     /// Returns why a job waits that this coordinator has in the queue.
@@ -297,6 +300,20 @@ impl Teller {
 
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Says that the place of large values is away from every live worker. Who waits for answers asks the
+/// place for nothing; workers do.
+fn away_from_all(workers: &[WorkerRecord], now_ms: u64) -> Option<String> {
+    let mut alive = alive(workers, now_ms).peekable();
+    let first = alive.peek().map(|worker| told(worker))?;
+    alive
+        .all(|worker| !worker.cause.is_empty())
+        .then_some(first)
+}
+
+fn told(worker: &WorkerRecord) -> String {
+    format!("worker `{}`: {}", worker.id, worker.cause)
 }
 
 /// Returns the workers that take jobs at `now_ms`.

@@ -325,7 +325,7 @@ impl Cluster {
         self.add_worker_from(redis, &[])
     }
 
-    /// Starts one more worker with further variables.
+    /// Starts one more worker with further variables; they go before those of all.
     #[track_caller]
     pub fn add_worker_with(&mut self, env: &[(&str, &str)]) -> usize {
         let url = self.redis.url();
@@ -352,9 +352,11 @@ impl Cluster {
 
     #[track_caller]
     fn node(&self, name: &str, mut command: Command, redis: &str) -> Node {
+        let own: Vec<_> = command.get_envs().map(|(key, _)| key.to_owned()).collect();
+        let of_all = self.shape.env.iter().cloned();
         command
             .env(REDIS_URL, redis)
-            .envs(self.shape.env.iter().cloned());
+            .envs(of_all.filter(|(key, _)| !own.iter().any(|own| own == key.as_str())));
         Node::start(name, &mut command)
     }
 

@@ -165,3 +165,28 @@ fn a_store_that_stays_away_is_named_by_all_until_it_is_back() {
     assert_eq!(scene.ends_well(process, &cluster, 0), 0);
     no_secret(&scene, &cluster);
 }
+
+#[test]
+fn a_worker_that_alone_cannot_reach_the_store_leaves_its_jobs_to_others() {
+    let (scene, server) = (scene("uniform:20,120"), ObjectServer::start(Vendor::S3));
+    let proxy = Proxy::start(server.port());
+    let objects = ["--objects".to_owned(), server.url()];
+    let mut cluster = Cluster::start_with(Shape {
+        coordinator_args: objects.to_vec(),
+        worker_args: objects.to_vec(),
+        env: server.settings_at(server.port()),
+        ..shape(1, 0)
+    });
+    let behind = format!("http://127.0.0.1:{}", proxy.port());
+    let alone = cluster.add_worker_with(&[("AWS_ENDPOINT_URL", &behind)]);
+    proxy.cut();
+    let process = Process::start(&mut scene.submission(&cluster, OUT));
+    let alone = |cluster: &Cluster| cluster.workers[alone].said();
+    until("it holds jobs whose inputs it cannot read", || {
+        alone(&cluster).contains("cannot be stored or read")
+    });
+    cluster.add_worker();
+    assert_eq!(scene.ends_well(process, &cluster, 0), 0);
+    assert!(!alone(&cluster).contains("read again"), "it never could");
+    no_secret(&scene, &cluster);
+}

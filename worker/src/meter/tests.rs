@@ -290,6 +290,29 @@ async fn a_copy_overtakes_a_call_that_hangs() {
     assert!((103..=111).contains(&calls), "{calls}");
 }
 
+/// A copy may hang as well: it is overtaken by another, within the same share.
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_hangs_is_overtaken_too() {
+    let rig = Rig::new(false);
+    for call in 0..40 {
+        rig.call(&format!("w{call}"), 0).await;
+    }
+    let hang = Duration::from_secs(50);
+    lock(&rig.model.times).extend([hang; 3]);
+    let started = tokio::time::Instant::now();
+    let made = rig.call("hangs", 100).await;
+    assert!(matches!(made, Metered::Made(Ok(_))), "{made:?}");
+    assert!(started.elapsed() < Duration::from_secs(1));
+    rig.meter.flush().await.unwrap();
+    let spent = rig.balance("run/r1").await.spent;
+    assert_eq!(spent.requests, 44, "each copy is counted");
+    // There is none left: the next one that hangs is waited for.
+    lock(&rig.model.times).push_back(hang);
+    rig.call("is waited for", 100).await;
+    assert!(started.elapsed() > hang);
+    assert_eq!(rig.model.calls.load(Ordering::Relaxed), 45);
+}
+
 /// A payer with a cap pays for no copy.
 #[tokio::test(start_paused = true)]
 async fn a_cap_pays_for_no_copies() {
