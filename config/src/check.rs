@@ -84,6 +84,7 @@ pub(crate) fn all(
     splits(config, &mut findings);
     evaluation(config, &mut findings);
     calls(config, &mut findings);
+    second_copies(config, &mut findings);
     addresses(config, &mut findings);
     together(config, &mut findings);
     simulated(config, &mut findings);
@@ -232,6 +233,23 @@ fn evaluation(config: &RunConfig, findings: &mut Findings<'_>) {
             "leading_words",
             "is empty, so the density bonus is always 0",
         );
+    }
+}
+
+/// Nobody reserves for copies, so that a cap would not hold over them.
+fn second_copies(config: &RunConfig, findings: &mut Findings<'_>) {
+    let caps = [
+        ("requests", config.budget_requests.is_some()),
+        ("tokens", config.budget_tokens.is_some()),
+        ("usd", config.budget_usd.is_some()),
+    ];
+    let cap = caps.iter().find(|(_, is_set)| *is_set);
+    if let Some((cap, _)) = cap
+        && config.hedge > 0.0
+    {
+        let reason =
+            format!("does nothing here: where a cap pays (`budget.{cap}`), no call is made twice");
+        findings.warning("env.hedge", "hedge", reason);
     }
 }
 

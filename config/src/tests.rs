@@ -340,6 +340,14 @@ fn what_is_put_right_or_warned_about() {
             "leading_words",
             json!(["must", "never"]),
         ),
+        ("env: {hedge: 0.1}", vec![], None, "hedge", json!(0.1)),
+        (
+            "env: {hedge: 0.1}",
+            vec!["budget.requests=5"],
+            Some("where a cap pays (`budget.requests`), no call is made twice"),
+            "hedge",
+            json!(0.1),
+        ),
         (
             "env: {image_detail: low}",
             vec![],
