@@ -278,7 +278,11 @@ impl Meter {
                     biased;
                     answer = &mut first => return answer,
                     // One that fails decides nothing.
-                    Some(answer) = copies.next() => if answer.is_ok() { return answer },
+                    answer = copies.next(), if !copies.is_empty() => {
+                        if let Some(Ok(reply)) = answer {
+                            return Ok(reply);
+                        }
+                    }
                     () = &mut due => break,
                 }
             }
