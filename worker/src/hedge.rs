@@ -5,10 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use skillopt_runtime::clock::Stopwatch;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Latencies of a model that are remembered.
 const WINDOW: usize = 256;
@@ -66,13 +65,12 @@ impl Hedge {
         known.answered.notify_one();
     }
 
-    /// Returns when a copy of a call is to be made that has been open for as long as `open` says. Of a
-    /// thousand calls at most `permille` are copied; a call for which there is no copy left gets one
+    /// Returns when a copy of a call is to be made that began at `since`. Of a thousand calls at most `permille` are copied; a call for which there is no copy left gets one
     /// later, when others were answered, since those that hang wait longer than those that are a
     /// little slow.
-    pub(crate) async fn due(&self, model: &str, permille: u32, open: &Stopwatch) {
+    pub(crate) async fn due(&self, model: &str, permille: u32, since: Instant) {
         loop {
-            match self.look(model, permille, open.elapsed()) {
+            match self.look(model, permille, since.elapsed()) {
                 Due::Copy => return,
                 Due::Wait(time) => tokio::time::sleep(time).await,
                 // Whoever was woken may be one of another run that may copy less.
@@ -225,9 +223,9 @@ mod tests {
     /// An answer makes a late call look again, before any clock does.
     #[tokio::test]
     async fn late_calls_are_woken_by_answers_and_as_many_as_there_are_copies() {
-        let (hedge, open) = (Hedge::default(), Stopwatch::start());
+        let (hedge, since) = (Hedge::default(), Instant::now());
         let mut calls: Vec<_> = (0..5)
-            .map(|_| Box::pin(hedge.due("m", 100, &open)))
+            .map(|_| Box::pin(hedge.due("m", 100, since)))
             .collect();
         let mut due = || {
             calls.retain_mut(|call| call.now_or_never().is_none());

@@ -23,8 +23,8 @@ use skillopt_core::job::{Failure, FailureClass, Payer, Profile};
 use skillopt_queue::ledger::{Amount, Ledger, Reservation, Reserved, Settlement, Use};
 use skillopt_queue::rates::{Ask, Rates};
 use skillopt_queue::store;
-use skillopt_runtime::clock::Stopwatch;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use self::accounts::{Accounts, WAIT_MAX};
 use self::cost::{purses, worst};
@@ -171,11 +171,11 @@ impl Meter {
             Err(instead) => return Metered::Not(instead),
         };
         let account = which.profile.account();
-        let watch = Stopwatch::start();
+        let since = Instant::now();
         let answer = self.make(which, model, request).await;
         open.close(&answer);
         if answer.is_ok() {
-            self.hedge.answered(&request.model, watch.elapsed());
+            self.hedge.answered(&request.model, since.elapsed());
         }
         self.accounts.tell().await;
         let error = answer.as_ref().err();
@@ -270,8 +270,7 @@ impl Meter {
         tokio::pin!(first);
         let mut copies = FuturesUnordered::new();
         for number in 1.. {
-            let watch = Stopwatch::start();
-            let due = self.hedge.due(&request.model, which.hedge_permille, &watch);
+            let due = self.hedge.due(&request.model, which.hedge_permille, Instant::now());
             tokio::pin!(due);
             loop {
                 tokio::select! {

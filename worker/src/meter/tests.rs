@@ -9,6 +9,7 @@ use skillopt_core::job::{Price, Usage};
 use skillopt_queue::ledger::{Amount, Balance, Caps};
 use skillopt_queue::rates::Outcome;
 use skillopt_queue::{MemoryLedger, MemoryRates, SystemClock};
+use skillopt_runtime::clock::Stopwatch;
 use tokio::task::JoinSet;
 
 use super::*;
