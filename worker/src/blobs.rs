@@ -209,7 +209,11 @@ impl<T> Cache<T> {
 
 impl<T> Generations<T> {
     fn insert(&mut self, hash: Hash, value: Arc<T>, size: usize, bytes_max: usize) {
-        // Each generation gets half; a decoded value is taken as twice its text.
+        // Each generation gets half; a decoded value is taken as twice its text. One that fills it
+        // alone is not kept.
+        if 2 * size > bytes_max / 2 {
+            return;
+        }
         if self.young_bytes + 2 * size > bytes_max / 2 {
             self.old = std::mem::take(&mut self.young);
             self.old_bytes = std::mem::take(&mut self.young_bytes);
@@ -228,6 +232,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_larger_than_the_cache_is_not_kept() {
+        let cache = Cache::new(80);
+        for (i, size) in [(0, 20), (1, 21), (2, 1 << 30)] {
+            assert_eq!(*cache.put(Hash::of(&[i]), Arc::new(i), size), i);
+        }
+        let kept = (0..3u8).filter(|i| cache.get(&Hash::of(&[*i])).is_some());
+        assert_eq!(kept.collect::<Vec<_>>(), [0]);
+        assert_eq!(cache.bytes_used(), 40);
+    }
 
     #[test]
     fn the_cache_forgets_what_was_not_used_lately() {

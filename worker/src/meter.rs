@@ -270,7 +270,9 @@ impl Meter {
         tokio::pin!(first);
         let mut copies = FuturesUnordered::new();
         for number in 1.. {
-            let due = self.hedge.due(&request.model, which.hedge_permille, Instant::now());
+            let due = self
+                .hedge
+                .due(&request.model, which.hedge_permille, Instant::now());
             tokio::pin!(due);
             loop {
                 tokio::select! {

@@ -185,7 +185,7 @@ end
 local function forget(key, r)
   local ids = gone_from(stream(r.la, r.op))
   ids[#ids + 1] = id_of(r.seq)
-  if r.re + r.lo > 0 then call('DEL', P .. 'e:' .. key) end
+  if r.re + r.lo > 0 or r.st ~= 'w' then call('DEL', P .. 'e:' .. key) end
   drop_waits(r)
   R[key] = false
   touch(key)

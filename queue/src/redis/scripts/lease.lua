@@ -196,6 +196,8 @@ for i = 1, #got do
   else
     local r = job.r
     unplace(key, r)
+    -- Why it was put off has been told: nothing but retries and losses is kept until the job ends.
+    if r.re + r.lo == 0 then call('DEL', P .. 'e:' .. key) end
     r.de = math.min(r.de + 1, 65535)
     answer[4 + i] = job[2] or text_of(r)
     r.st, r.fence, r.exp, r.wc, r.worker = 'l', first + i - 1, now + ttl, client, worker
