@@ -120,9 +120,9 @@ pub async fn run(
         endpoint: endpoint.clone(),
         detail: format!("the agent could not be started: {why}"),
     };
-    // The socket lies in a folder of its own, which goes with it.
-    let folder = tempfile::tempdir().map_err(|e| not_begun(e.to_string()))?;
-    let socket = folder.path().join("model.sock");
+    // The socket goes with its folder, and with the sandboxes' own place if this process is killed.
+    let folder = host.own_folder().map_err(|e| not_begun(e.to_string()))?;
+    let socket = folder.path().join("relay");
     let listener = UnixListener::bind(&socket).map_err(|e| not_begun(e.to_string()))?;
     let plan = Plan {
         marker: marker(order.skill).to_owned(),

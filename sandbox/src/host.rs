@@ -11,6 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::cleaner::Cleaner;
 use crate::level::{Level, Policy};
 use crate::limits::Limits;
+use crate::own_folder::OwnFolder;
 use crate::probe::Probe;
 use crate::room::Room;
 use crate::settings::Settings;
@@ -114,6 +115,16 @@ impl Host {
         let name = format!("{:016x}", random());
         let folder = self.shared.folder.join(name);
         Room::new(Arc::clone(&self.shared), folder, relays, limits)
+    }
+
+    /// Makes a folder of the worker's own beside the rooms, for sockets of its relays: a short path,
+    /// and gone with the rooms if the worker is killed.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn own_folder(&self) -> Result<OwnFolder, Error> {
+        let path = self.shared.folder.join(format!("{:016x}", random()));
+        OwnFolder::new(Arc::clone(&self.shared), path)
     }
 
     /// Waits until everything is gone that earlier rooms left.

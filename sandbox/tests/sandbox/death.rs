@@ -115,6 +115,8 @@ fn the_worker_to_be_killed() {
     );
     let policy = Policy::parse(policy).unwrap();
     let host = Host::open(settings(folder.as_ref(), policy)).unwrap();
+    let own = host.own_folder().unwrap();
+    std::fs::write(own.path().join("socket"), "").unwrap();
     let mut room = host.room(Vec::new(), Limits::default()).unwrap();
     let task = shell(&format!("{} sleep 300; : {marker}", daemon_script(marker)));
     let mut on_line = |line: skillopt_sandbox::Line<'_>| {
@@ -141,6 +143,15 @@ fn folders(place: &Place) {
         2,
         "a folder and its lock"
     );
+    // A folder of the worker's own goes with its owner, and its owner keeps the place.
+    let own = place.host.own_folder().unwrap();
+    let other = place.host.own_folder().unwrap();
+    assert!(own.path().starts_with(rooms.canonicalize().unwrap()));
+    let gone = other.path().to_owned();
+    drop(other);
+    assert!(!gone.exists());
     drop(place);
+    std::fs::write(own.path().join("socket"), "").unwrap();
+    drop(own);
     assert_eq!(std::fs::read_dir(&rooms).unwrap().count(), 0);
 }
