@@ -25,8 +25,8 @@ pub enum Verdict {
 
 /// Whoever had to wait for more than this part of its time was not out of time by itself.
 const HELD_UP_PART: u32 = 10;
-/// Whoever ran out of time while one request had no answer for more than this part of it was let down
-/// by the provider.
+/// Whoever ran out of time while the provider was silent for more than this part of it, before an answer
+/// or in its midst, was let down by the provider.
 const SILENT_PART: u32 = 2;
 
 /// Judges a run. `endpoint` names the provider in errors.
@@ -107,10 +107,11 @@ pub fn judge(
     }
 }
 
-/// Whether the provider let an agent wait that ran out of time: for much of it, or for its first answer.
+/// Whether the provider let an agent wait that ran out of time: for much of it, or for its first answer
+/// to begin.
 fn is_silent(record: &Record, wall: Duration) -> bool {
     let waits_for_first = !record.unanswered.is_zero() && !has_answered(record);
-    waits_for_first || record.unanswered > wall / SILENT_PART
+    waits_for_first || record.unanswered.max(record.stalled) > wall / SILENT_PART
 }
 
 fn has_answered(record: &Record) -> bool {
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_an_answer_excuses_only_who_waited_for_it() {
+    fn a_silent_provider_excuses_only_who_waited_for_it() {
         let answered = || Exchange {
             request: Arc::default(),
             status: 200,
@@ -312,19 +313,30 @@ mod tests {
             },
             tokens: Tokens::default(),
         };
-        for (ending, seconds, answers, is_judged) in [
-            (Ending::TimedOut, 0, 0, true),
-            (Ending::TimedOut, 1, 0, false),
-            (Ending::TimedOut, 1, 1, true),
-            (Ending::TimedOut, 8, 1, false),
-            (Ending::Exited(0), 8, 1, true),
+        // Seconds before an answer, and in the midst of one.
+        for (ending, (unanswered, stalled), answers, is_judged) in [
+            (Ending::TimedOut, (0, 0), 0, true),
+            (Ending::TimedOut, (1, 0), 0, false),
+            (Ending::TimedOut, (1, 0), 1, true),
+            (Ending::TimedOut, (8, 0), 1, false),
+            (Ending::Exited(0), (8, 0), 1, true),
+            // Whoever is being answered is out of time by itself, unless that stops for long.
+            (Ending::TimedOut, (0, 1), 0, true),
+            (Ending::TimedOut, (0, 4), 1, true),
+            (Ending::TimedOut, (0, 5), 0, false),
+            (Ending::TimedOut, (0, 5), 1, false),
+            (Ending::Exited(0), (0, 8), 1, true),
+            // Two silences, neither of which was much.
+            (Ending::TimedOut, (4, 4), 1, true),
         ] {
             let seen = verdict(&ending, Outcome::Success, |record| {
-                record.unanswered = Duration::from_secs(seconds);
+                record.unanswered = Duration::from_secs(unanswered);
+                record.stalled = Duration::from_secs(stalled);
                 record.exchanges.extend((0..answers).map(|_| answered()));
             });
             let was_judged = !matches!(seen, Verdict::NotJudged(_));
-            assert_eq!(was_judged, is_judged, "{ending:?}, {seconds} s: {seen:?}");
+            let silence = (unanswered, stalled);
+            assert_eq!(was_judged, is_judged, "{ending:?}, {silence:?} s: {seen:?}");
         }
     }
 

@@ -21,8 +21,6 @@ use super::way_out::Body;
 
 /// Largest answer, in bytes.
 const ANSWER_MAX: usize = 64 << 20;
-/// A silence of this part of the one that ends an answer is the provider's fault, if the task ends in it.
-const STALLED_PART: u32 = 12;
 
 /// How an answer is turned into what the CLI speaks.
 pub(super) enum Turn {
@@ -164,21 +162,14 @@ impl Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        // The CLI went away, or was ended: what came so far was billed. Whose fault it is that it did
-        // not come to an end is told by how long the provider had been silent.
+        // The CLI went away, or was ended: what came so far was billed. Whether it would have come to its
+        // end is told by how long the provider had been silent.
         let Some(ending) = self.ending.take() else {
             return;
         };
         let since = self.asleep.deadline().checked_sub(self.silence);
         let silent = since.map_or(Duration::ZERO, |since| since.elapsed());
-        ending.write(if silent >= self.silence / STALLED_PART {
-            Over::Broken(format!(
-                "the provider was silent for {} s",
-                silent.as_secs()
-            ))
-        } else {
-            Over::Abandoned
-        });
+        ending.write(Over::Abandoned(silent));
     }
 }
 
@@ -198,8 +189,8 @@ enum Over {
     Ended,
     /// It broke.
     Broken(String),
-    /// Nobody wanted the rest.
-    Abandoned,
+    /// Nobody wanted the rest; the provider had been silent for so long.
+    Abandoned(Duration),
 }
 
 impl Ending {
@@ -221,10 +212,11 @@ impl Ending {
                 detail: words.to_owned(),
             })
         };
-        // CLIs leave at the last event; what the connection says after it is nobody's concern.
-        let is_whole = said.finish.is_some() && said.error.is_none() && tokens.output > 0;
+        // CLIs leave at the last event, be it an error; what the connection says after it is nobody's
+        // concern.
+        let is_whole = said.finish.is_some() && tokens.output > 0;
         let over = match over {
-            Over::Abandoned if is_whole => Over::Ended,
+            Over::Abandoned(_) if is_whole || said.error.is_some() => Over::Ended,
             over => over,
         };
         let passed = match over {
@@ -236,10 +228,18 @@ impl Ending {
             }
             Over::Ended => match &said.error {
                 Some(words) => broken(words),
-                None if said.finish.is_none() => broken("the answer broke off"),
+                None if said.finish.is_none() => {
+                    let words = "the answer broke off";
+                    said.error = Some(words.to_owned());
+                    broken(words)
+                }
                 None => Passed::Answered(tokens.usage()),
             },
-            Over::Abandoned => {
+            Over::Abandoned(silent) => {
+                // Behind the last event there is nothing to wait for.
+                if said.finish.is_none() {
+                    log.stalled(silent);
+                }
                 said.finish = None;
                 // Else whoever goes away before the count comes has used nothing.
                 let received = (said.text.len() + said.reasoning.len()) as u64;
@@ -258,5 +258,95 @@ impl Ending {
         };
         log.add(exchange);
         self.counted.keep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use http_body_util::BodyExt as _;
+    use hyper::body::Body as _;
+
+    use super::*;
+    use crate::relay::{AtMost, Caps, Gate as _, Open, Plan, Record, Trouble, Tries, Wire};
+
+    const SILENCE: Duration = Duration::from_secs(120);
+
+    /// Says something once, and then nothing.
+    struct Provider(Option<&'static str>);
+
+    impl hyper::body::Body for Provider {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+            match self.0.take() {
+                Some(said) => Poll::Ready(Some(Ok(Frame::data(said.into())))),
+                None => Poll::Pending,
+            }
+        }
+    }
+
+    /// An answer that begins and then says nothing, which the task leaves after so long.
+    async fn left_after(begins: &'static str, silent: Duration) -> Record {
+        let plan = Plan {
+            cli: Wire::Chat,
+            provider: Wire::Chat,
+            address: "http://h/v1".to_owned(),
+            credential: http::HeaderMap::new(),
+            model: "m".to_owned(),
+            marker: String::new(),
+            caps: Caps::default(),
+            tries: Tries::default(),
+        };
+        let log = Arc::new(Log::new(&plan, None));
+        let ending = Ending {
+            tap: Tap::new(Wire::Chat, true),
+            request: Arc::default(),
+            permit: Open.enter(AtMost::default()).await.unwrap(),
+            counted: log.count(1, None).await.unwrap(),
+            tries: 1,
+            log: Arc::clone(&log),
+        };
+        let body = Provider(Some(begins)).boxed_unsync();
+        let mut flow = Flow::new(body, None, SILENCE, ending);
+        let first = flow.frame().await.unwrap().unwrap();
+        assert_eq!(first.into_data().unwrap(), begins);
+        let is_pending =
+            poll_fn(|cx| Poll::Ready(Pin::new(&mut flow).poll_frame(cx).is_pending())).await;
+        assert!(is_pending, "nothing more comes");
+        tokio::time::advance(silent).await;
+        drop(flow);
+        log.record()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_left_in_its_midst_tells_how_long_it_had_not_gone_on() {
+        let midst = "data: {\"choices\":[{\"delta\":{\"content\":\"We\"}}]}\n\n";
+        for seconds in [0, 9, 11, 100] {
+            let silent = Duration::from_secs(seconds);
+            let record = left_after(midst, silent).await;
+            assert_eq!(record.stalled, silent);
+            // Whether it was too long is not told here.
+            assert_eq!((record.trouble, record.failures), (None, 0));
+            assert_eq!(record.exchanges[0].said.text, "We");
+            assert_eq!(record.exchanges[0].said.finish, None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_behind_the_last_event() {
+        let last = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+        let record = left_after(last, Duration::from_secs(100)).await;
+        assert_eq!((record.stalled, record.trouble), (Duration::ZERO, None));
+        let error = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n";
+        let record = left_after(error, Duration::from_secs(1)).await;
+        assert_eq!((record.stalled, record.failures), (Duration::ZERO, 1));
+        let is_told = matches!(record.trouble, Some(Trouble::Provider { status: 0, .. }));
+        assert!(is_told, "{:?}", record.trouble);
     }
 }

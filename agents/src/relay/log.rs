@@ -12,7 +12,7 @@ use super::{Caps, Plan};
 
 /// Most refusals that are kept.
 const REFUSED_MAX: usize = 20;
-/// Most requests of a task that the provider fails or refuses.
+/// Most requests of a task that come to nothing.
 const FAILURES_MAX: u64 = 100;
 /// Bytes of a request for each of its tokens, about.
 pub(super) const TOKEN_BYTES: u64 = 4;
@@ -180,6 +180,20 @@ impl Log {
         record.unanswered = record.unanswered.max(time);
     }
 
+    /// Notes how long an answer had not gone on when nobody waited for its end any more.
+    pub(super) fn stalled(&self, time: Duration) {
+        let record = &mut self.state().record;
+        record.stalled = record.stalled.max(time);
+    }
+
+    /// Notes a request that no answer of the provider came to.
+    pub(super) fn unreached(&self, words: &str) {
+        self.trouble(0, words, None);
+        self.state().record.failures += 1;
+    }
+
+    /// Notes a request with its answer. One that the CLI did not want to the end has no error: that is
+    /// no failure of the provider's, and counts by its tokens.
     pub(super) fn add(&self, exchange: Exchange) {
         let is_marker_seen = !self.marker.is_empty() && exchange.sent(&self.marker);
         let mut state = self.state();
@@ -190,7 +204,8 @@ impl Log {
             record.exchanges[at].request = Arc::default();
         }
         record.tokens += exchange.tokens;
-        record.failures += u64::from(exchange.status != 200);
+        let is_failure = exchange.status != 200 || exchange.said.error.is_some();
+        record.failures += u64::from(is_failure);
         // An answer after a trouble means that it was got over.
         let is_answered = exchange.status == 200 && exchange.said.finish.is_some();
         if is_answered && matches!(record.trouble, Some(Trouble::Provider { .. })) {
@@ -230,5 +245,70 @@ impl Drop for Counted {
         }
         drop(state);
         self.log.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::relay::{Said, Tokens, Tries, Wire};
+
+    fn log() -> Arc<Log> {
+        let plan = Plan {
+            cli: Wire::Chat,
+            provider: Wire::Chat,
+            address: "http://h/v1".to_owned(),
+            credential: http::HeaderMap::new(),
+            model: "m".to_owned(),
+            marker: String::new(),
+            caps: Caps::default(),
+            tries: Tries::default(),
+        };
+        Arc::new(Log::new(&plan, None))
+    }
+
+    fn exchange(status: u16, finish: Option<&str>, error: Option<&str>) -> Exchange {
+        Exchange {
+            request: Arc::new(Value::Null),
+            status,
+            tries: 1,
+            said: Said {
+                finish: finish.map(str::to_owned),
+                error: error.map(str::to_owned),
+                ..Said::default()
+            },
+            tokens: Tokens::default(),
+        }
+    }
+
+    #[test]
+    fn what_came_to_nothing_is_counted_however_it_did() {
+        for (what, status, finish, error, want) in [
+            ("an answer", 200, Some("stop"), None, 0),
+            ("a refusal", 400, None, Some("no"), 1),
+            ("an end without a finish", 200, None, Some("it broke off"), 1),
+            ("an error in the midst", 200, Some("stop"), Some("no"), 1),
+            ("an answer that nobody wanted to the end", 200, None, None, 0),
+        ] {
+            let log = log();
+            log.add(exchange(status, finish, error));
+            assert_eq!(log.record().failures, want, "{what}");
+        }
+        let log = log();
+        log.unreached("no connection");
+        assert_eq!(log.record().failures, 1);
+    }
+
+    #[tokio::test]
+    async fn so_many_that_came_to_nothing_are_the_last() {
+        let log = log();
+        for _ in 0..FAILURES_MAX {
+            log.count(1, None).await.unwrap().keep();
+            log.add(exchange(200, None, Some("the answer broke off")));
+        }
+        let refusal = log.count(1, None).await.err();
+        assert_eq!(refusal, Some(Refusal::Failures(FAILURES_MAX)));
     }
 }

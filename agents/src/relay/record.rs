@@ -139,12 +139,15 @@ pub struct Record {
     pub tokens: Tokens,
     /// Requests that were let out, those that the provider failed not counted.
     pub requests: u64,
-    /// Requests that the provider failed or refused.
+    /// Requests that came to nothing: the provider could not be reached, refused, or did not end its
+    /// answer.
     pub failures: u64,
     /// How long requests waited for their turn, and for tries that failed: no time of the agent's.
     pub held_up: Duration,
     /// How long the provider had not answered a request when the task ended, at most.
     pub unanswered: Duration,
+    /// How long an answer that had begun had not gone on when nobody waited for it any more, at most.
+    pub stalled: Duration,
     /// What was not let out: the first of them, shortened.
     pub refused: Vec<Refusal>,
     /// How many were not let out.

@@ -278,7 +278,7 @@ impl Inner {
                 answer
             }
             Tried::Unreached(words) => {
-                self.log.trouble(0, &words, None);
+                self.log.unreached(&words);
                 self.say_error(StatusCode::BAD_GATEWAY, &words)
             }
             Tried::Shut(why) => {

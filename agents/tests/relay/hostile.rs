@@ -391,14 +391,39 @@ async fn caps_hold_against_haste_and_against_going_away() {
     assert_eq!(rig.mock.requests().len(), 4);
 }
 
-/// Requests that the provider refuses cost no tokens, but they are not free.
+/// Requests that come to nothing cost few tokens or none, but they are not free: some CLIs ask for ever.
 #[tokio::test]
 async fn requests_that_come_to_nothing_are_bounded() {
-    let script: Value = json!({"default": {"fault": {"kind": "status", "status": 400}}});
-    let rig = Rig::start(Wire::Chat, Wire::Chat, script, |_| {}).await;
+    for (fault, is_stream) in [
+        (json!({"kind": "status", "status": 400}), false),
+        (json!({"kind": "no_terminal"}), true),
+        (json!({"kind": "error_event"}), true),
+    ] {
+        let script = json!({"default": {"text": "well done", "chunk_chars": 3, "fault": fault}});
+        let rig = Rig::start(Wire::Chat, Wire::Chat, script, |_| {}).await;
+        let mut last = String::new();
+        for _ in 0..130 {
+            last = rig.ask(Wire::Chat, is_stream).await.1;
+        }
+        assert!(last.contains("100"), "{fault}: {last}");
+        assert_eq!(rig.mock.requests().len(), 100, "{fault}");
+        let record = rig.relay.record();
+        assert_eq!(record.failures, 100, "{fault}");
+        assert!(
+            record.refused.contains(&Refusal::Failures(100)),
+            "{fault}: {:?}",
+            record.refused
+        );
+    }
+}
+
+/// The same where there is nobody to ask.
+#[tokio::test]
+async fn requests_that_reach_nobody_are_bounded() {
+    let script: Value = json!({"default": {"fault": {"kind": "close"}}});
+    let rig = Rig::start(Wire::Chat, Wire::Chat, script, |plan| plan.tries.attempts = 1).await;
     for _ in 0..130 {
-        let (status, _) = rig.ask(Wire::Chat, false).await;
-        assert!(matches!(status.as_u16(), 400 | 403), "{status}");
+        rig.ask(Wire::Chat, false).await;
     }
     assert_eq!(rig.mock.requests().len(), 100);
     assert!(rig.relay.record().refused.contains(&Refusal::Failures(100)));

@@ -169,11 +169,12 @@ async fn time_that_the_provider_took_is_not_the_agents() {
                 base: Duration::from_secs(10),
                 ..Job::of(backend)
             };
+            let wall = job.wall;
             let finished = rig.run(job).await;
             let is_judged = !matches!(finished.verdict, Verdict::NotJudged(_));
-            // A stream that hangs in its midst is the agent's time until the relay's patience ends.
-            let is_in_midst = kind["kind"] == "hang_mid";
-            assert_eq!(is_judged, is_in_midst, "{backend} {kind}: {finished:?}");
+            // How much of the time an answer hung in its midst depends on how fast the program began.
+            let is_own = kind["kind"] == "hang_mid" && finished.record.stalled <= wall / 2;
+            assert_eq!(is_judged, is_own, "{backend} {kind}: {finished:?}");
         }
     }
 }
