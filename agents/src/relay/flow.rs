@@ -269,7 +269,7 @@ mod tests {
     use hyper::body::Body as _;
 
     use super::*;
-    use crate::relay::{AtMost, Caps, Gate as _, Open, Plan, Record, Trouble, Tries, Wire};
+    use crate::relay::{AtMost, Caps, Gate as _, Open, Plan, Record, Tries, Trouble, Wire};
 
     const SILENCE: Duration = Duration::from_secs(120);
 

@@ -288,9 +288,21 @@ mod tests {
         for (what, status, finish, error, want) in [
             ("an answer", 200, Some("stop"), None, 0),
             ("a refusal", 400, None, Some("no"), 1),
-            ("an end without a finish", 200, None, Some("it broke off"), 1),
+            (
+                "an end without a finish",
+                200,
+                None,
+                Some("it broke off"),
+                1,
+            ),
             ("an error in the midst", 200, Some("stop"), Some("no"), 1),
-            ("an answer that nobody wanted to the end", 200, None, None, 0),
+            (
+                "an answer that nobody wanted to the end",
+                200,
+                None,
+                None,
+                0,
+            ),
         ] {
             let log = log();
             log.add(exchange(status, finish, error));

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::{End, Reader, at, count_at, failure, said, text_at};
 use crate::account::{Account, Outcome, ToolUse, Usage};
-use crate::trace;
+use crate::trace::{self, Entry};
 
 #[derive(Default)]
 pub(super) struct Cursor {
     /// Tools that began, by the id of the call.
     begun: Vec<(String, String)>,
     tools: Vec<ToolUse>,
-    trace: Vec<Value>,
+    trace: Vec<Entry>,
     result: Option<Value>,
 }
 
@@ -26,7 +26,7 @@ impl Reader for Cursor {
                 let parts = parts.into_iter().flatten();
                 let text: String = parts.filter_map(|part| text_at(part, &["text"])).collect();
                 if let Some(text) = said(text.trim()) {
-                    self.trace.push(trace::message(&text));
+                    self.trace.push(Entry::message(&text));
                 }
             }
             (Some("tool_call"), Some("started")) => {
@@ -95,7 +95,7 @@ impl Cursor {
             value.map_or_else(String::new, Value::to_string)
         };
         self.trace
-            .push(trace::call(&name, &text("args"), &text("result")));
+            .push(Entry::call(&name, &text("args"), &text("result"), !ok));
         self.tools.push(ToolUse {
             name: begun.unwrap_or(name),
             ok,
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!((usage.input_tokens, usage.output_tokens), (10, 2));
         assert_eq!(account.trace[0]["content"], "I look");
         assert_eq!(account.trace[1]["tool"], "read");
-        let output = account.trace[1]["output"].as_str().unwrap();
+        let output = account.trace[1]["obs"].as_str().unwrap();
         assert!(output.contains("Q?"), "{output}");
     }
 

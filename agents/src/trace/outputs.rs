@@ -10,13 +10,21 @@ use serde_json::Value;
 
 use crate::relay::Record;
 
+/// What a call gave back.
+#[derive(Default)]
+pub(super) struct Output {
+    pub(super) text: String,
+    /// Whether the interface says that it is an error; most say nothing.
+    pub(super) is_error: bool,
+}
+
 /// The outputs of a run that nobody has taken yet.
 pub(super) struct Outputs {
     /// Calls in the order in which they first stood in a request.
     calls: Vec<Call>,
-    by_id: BTreeMap<String, String>,
+    by_id: BTreeMap<String, Output>,
     /// Outputs that name no call, in order.
-    nameless: std::vec::IntoIter<String>,
+    nameless: std::vec::IntoIter<Output>,
 }
 
 struct Call {
@@ -46,7 +54,7 @@ impl Outputs {
     }
 
     /// Returns what a call gave back; empty if it is in no request.
-    pub(super) fn take(&mut self, name: &str, arguments: &str) -> String {
+    pub(super) fn take(&mut self, name: &str, arguments: &str) -> Output {
         let wanted = value_of(arguments);
         let fits = |call: &&mut Call| !call.is_taken && call.name == name;
         let same = self
@@ -71,8 +79,8 @@ impl Outputs {
 struct Found {
     calls: Vec<Call>,
     known: BTreeSet<String>,
-    by_id: BTreeMap<String, String>,
-    nameless: Vec<String>,
+    by_id: BTreeMap<String, Output>,
+    nameless: Vec<Output>,
 }
 
 impl Found {
@@ -89,13 +97,16 @@ impl Found {
             Some("custom_tool_call") => return self.call(text("call_id"), value, "input"),
             Some("tool_use") => return self.call(text("id"), value, "input"),
             Some("function_call_output" | "custom_tool_call_output") => {
-                return self.output(text("call_id"), map.get("output"));
+                return self.output(text("call_id"), map.get("output"), false);
             }
-            Some("tool_result") => return self.output(text("tool_use_id"), map.get("content")),
+            Some("tool_result") => {
+                let is_error = map.get("is_error") == Some(&Value::Bool(true));
+                return self.output(text("tool_use_id"), map.get("content"), is_error);
+            }
             _ => {}
         }
         if text("role") == Some("tool") {
-            return self.output(text("tool_call_id"), map.get("content"));
+            return self.output(text("tool_call_id"), map.get("content"), false);
         }
         if let Some(function) = map.get("function").filter(|_| map.contains_key("id")) {
             return self.call(text("id"), function, "arguments");
@@ -104,7 +115,11 @@ impl Found {
             let id = part.get("id").and_then(Value::as_str);
             match key.as_str() {
                 "functionCall" => self.call(id, part, "args"),
-                "functionResponse" => self.output(id, part.get("response")),
+                "functionResponse" => {
+                    let response = part.get("response");
+                    let is_error = response.is_some_and(|said| said.get("error").is_some());
+                    self.output(id, response, is_error);
+                }
                 // What a tool is, is no conversation.
                 "tools" => {}
                 _ => self.read(part),
@@ -130,11 +145,14 @@ impl Found {
         });
     }
 
-    fn output(&mut self, id: Option<&str>, output: Option<&Value>) {
-        let text = text_of(output);
+    fn output(&mut self, id: Option<&str>, output: Option<&Value>, is_error: bool) {
+        let output = Output {
+            text: text_of(output),
+            is_error,
+        };
         match id {
-            Some(id) => _ = self.by_id.entry(id.to_owned()).or_insert(text),
-            None => self.nameless.push(text),
+            Some(id) => _ = self.by_id.entry(id.to_owned()).or_insert(output),
+            None => self.nameless.push(output),
         }
     }
 }

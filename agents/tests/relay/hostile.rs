@@ -421,7 +421,10 @@ async fn requests_that_come_to_nothing_are_bounded() {
 #[tokio::test]
 async fn requests_that_reach_nobody_are_bounded() {
     let script: Value = json!({"default": {"fault": {"kind": "close"}}});
-    let rig = Rig::start(Wire::Chat, Wire::Chat, script, |plan| plan.tries.attempts = 1).await;
+    let rig = Rig::start(Wire::Chat, Wire::Chat, script, |plan| {
+        plan.tries.attempts = 1;
+    })
+    .await;
     for _ in 0..130 {
         rig.ask(Wire::Chat, false).await;
     }

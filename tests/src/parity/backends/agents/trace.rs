@@ -127,8 +127,8 @@ fn log(raw: &str, is_bug: bool) -> Result<(), String> {
         let is_same = match wanted.command() {
             Some((command, _, output)) => {
                 entry["type"] == "tool_call"
-                    && text(&entry["arguments"]).contains(command)
-                    && text(&entry["output"]) == output
+                    && text(&entry["cmd"]).contains(command)
+                    && text(&entry["obs"]) == output
             }
             None => text(&entry["content"]) == wanted.content,
         };
@@ -294,7 +294,7 @@ fn claude_summary(input: &Value, wanted: &Value) -> Result<(), String> {
         ..Record::default()
     };
     let entries = skillopt_agents::trace::entries(&record);
-    let output = entries.first().map_or("", |entry| text(&entry["output"]));
+    let output = entries.first().map_or("", |entry| text(&entry["obs"]));
     let mut errors = text(&wanted["errors"]).split(" | ");
     check(
         errors.all(|error| error == "none" || output.contains(error)),
