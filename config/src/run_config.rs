@@ -233,7 +233,7 @@ settings! {
     optimizer_answer_mode: AnswerMode = "model.optimizer_answer_mode", choice(AnswerMode::WORDS), AnswerMode::Free, FLAG;
     /// Whether the target is bound to a JSON schema where the benchmark has one.
     target_answer_mode: AnswerMode = "model.target_answer_mode", choice(AnswerMode::WORDS), AnswerMode::Free, FLAG;
-    /// Show the optimizer what a Codex target did, not only what it said.
+    /// Show the optimizer what a `codex_exec` target did, with a summary, not only what it said; what other agents did is always shown.
     codex_trace_to_optimizer: bool = "model.codex_trace_to_optimizer", Kind::Bool, true, FLAG;
     /// Seconds one optimizer call may take.
     optimizer_timeout: f64 = "model.optimizer_timeout", float(0.001, 86_400.0), 300.0, FILE_OPS;

@@ -4,6 +4,7 @@
 //! JSON. Source: training spec, 2.3, 6.3.
 
 mod brief;
+mod summary;
 
 use serde_json::{Map, Value};
 
@@ -15,6 +16,26 @@ use crate::loose;
 /// Line between two trajectories.
 const RULE: &str = "\n\n----------------------------------------\n\n";
 
+/// How much is shown of what an agent did, beside what it said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trace {
+    /// Nothing.
+    Hidden,
+    /// What it did.
+    #[default]
+    Shown,
+    /// What it did, and a summary before it.
+    Summed,
+}
+
+impl Trace {
+    /// Returns whether an entry of a conversation is shown.
+    fn shows(self, entry: &Value) -> bool {
+        let kind = entry.get("type").and_then(Value::as_str);
+        self != Self::Hidden || !matches!(kind, Some("tool_call" | "note" | "agent"))
+    }
+}
+
 /// One rollout to show.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
@@ -24,19 +45,44 @@ pub struct Item<'a> {
     pub conversation: &'a [Value],
     /// Other text files of the rollout by name.
     pub files: Option<&'a Map<String, Value>>,
-    /// Whether to show `codex_trace_summary.txt`.
-    pub with_trace_summary: bool,
+    /// How much is shown of what the agent did.
+    pub trace: Trace,
 }
 
 impl<'a> Item<'a> {
-    /// Shows a finished rollout, without the trace summary.
+    /// Shows a finished rollout.
     #[must_use]
-    pub fn of(record: &'a RolloutRecord) -> Self {
+    pub fn of(record: &'a RolloutRecord, trace: Trace) -> Self {
         Self {
             row: &record.row,
             conversation: &record.conversation,
             files: Some(&record.files),
-            with_trace_summary: false,
+            trace,
+        }
+    }
+
+    /// Renders its conversation alone.
+    #[must_use]
+    pub fn conversation_text(&self) -> String {
+        self.blocks().join("\n")
+    }
+
+    /// Returns the entries that are shown, a block of text each.
+    fn blocks(&self) -> Vec<String> {
+        let entries = self.conversation.iter();
+        let shown = entries.filter(|entry| self.trace.shows(entry));
+        shown.map(entry).collect()
+    }
+
+    /// Returns the summary of what the agent did, if one is wanted: the file that an earlier program
+    /// wrote, else one of what stands in the conversation.
+    fn summary(&self) -> String {
+        if self.trace != Trace::Summed {
+            return String::new();
+        }
+        match self.file("codex_trace_summary.txt") {
+            text if text.is_empty() => summary::summary(self.conversation),
+            text => text,
         }
     }
 
@@ -111,11 +157,6 @@ fn render_item(position: usize, item: &Item<'_>) -> String {
             turns
         },
     );
-    let trace = if item.with_trace_summary {
-        item.file("codex_trace_summary.txt")
-    } else {
-        String::new()
-    };
     let sections = [
         (
             "Hidden reference (the agent did not see it)",
@@ -129,7 +170,7 @@ fn render_item(position: usize, item: &Item<'_>) -> String {
             "User prompt of the agent",
             item.field_or_file("target_user_prompt", "target_user_prompt.txt"),
         ),
-        ("Trace summary", trace),
+        ("Trace summary", item.summary()),
         (
             "Probe trace steps",
             loose::first_field(row, &["codex_probe_trace_steps"]),
@@ -138,7 +179,7 @@ fn render_item(position: usize, item: &Item<'_>) -> String {
             "Spreadsheet preview",
             item.field_or_file("spreadsheet_preview", "spreadsheet_preview.txt"),
         ),
-        ("Conversation", conversation(item.conversation)),
+        ("Conversation", item.conversation_text()),
     ];
     for (name, body) in sections {
         if !body.is_empty() {
@@ -160,8 +201,19 @@ fn entry(entry: &Value) -> String {
         return format!("[agent] {}", loose::text(entry));
     };
     let field = |key: &str| loose::field(map, key);
-    if map.get("type").and_then(Value::as_str) == Some("tool_call") {
-        return format!("[action] {}\n[obs]    {}", field("cmd"), field("obs"));
+    match map.get("type").and_then(Value::as_str) {
+        Some("tool_call") => {
+            let action = format!("{} {}", field("tool"), field("cmd"));
+            return format!(
+                "[action] {}\n[obs]    {}",
+                action.trim_start(),
+                field("obs")
+            );
+        }
+        // What is known of an agent's run has no words.
+        Some("agent") if map.contains_key("facts") => return format!("[facts] {}", field("facts")),
+        Some("files") if map.contains_key("bytes") => return format!("[files] {}", field("bytes")),
+        _ => {}
     }
     if map.contains_key("action") {
         let step = map.get("step").map_or_else(|| "?".to_owned(), loose::text);
@@ -203,7 +255,7 @@ mod tests {
             row: row.as_object().unwrap(),
             conversation: &conversation,
             files: files.as_object(),
-            with_trace_summary: false,
+            trace: Trace::default(),
         };
         let empty = Item {
             conversation: &[],
@@ -223,11 +275,53 @@ mod tests {
         );
         assert_eq!(render(&[empty]), None);
         let traced = render(&[Item {
-            with_trace_summary: true,
+            trace: Trace::Summed,
             ..item
         }])
         .unwrap();
         assert!(traced.text.contains("#### Trace summary\ntrace"));
+    }
+
+    #[test]
+    fn what_an_agent_did_is_shown_with_a_summary_or_not_at_all() {
+        let row = json!({"id": "7"});
+        let conversation = [
+            json!({"type": "message", "role": "assistant", "content": "I look"}),
+            json!({"type": "tool_call", "tool": "bash", "cmd": "ls", "obs": "a.txt"}),
+            json!({"type": "note", "role": "note", "content": "2 entries are left out here"}),
+            json!({"type": "message", "role": "assistant", "turn": 1, "content": "3"}),
+            json!({"type": "agent", "turn": 1, "facts": {"requests": 2}}),
+            json!({"type": "files", "turn": 1, "bytes": {"out.txt": 2}}),
+            json!({"role": "system", "content": "wrong"}),
+        ];
+        let item = |trace| Item {
+            row: row.as_object().unwrap(),
+            conversation: &conversation,
+            files: None,
+            trace,
+        };
+        let said = "[assistant] 3\n[files] {\"out.txt\":2}\n[verification] wrong";
+        let done = "[action] bash ls\n[obs]    a.txt\n[note] 2 entries are left out here";
+        let hidden = item(Trace::Hidden).conversation_text();
+        assert_eq!(hidden, format!("[assistant] I look\n{said}"));
+        let shown = item(Trace::Shown).conversation_text();
+        let said = said.replacen('\n', "\n[facts] {\"requests\":2}\n", 1);
+        assert_eq!(shown, format!("[assistant] I look\n{done}\n{said}"));
+        assert_eq!(item(Trace::Summed).conversation_text(), shown);
+        for (trace, is_summed) in [
+            (Trace::Hidden, false),
+            (Trace::Shown, false),
+            (Trace::Summed, true),
+        ] {
+            let text = render(&[item(trace)]).unwrap().text;
+            assert_eq!(
+                text.contains("#### Trace summary\nTool calls"),
+                is_summed,
+                "{text}"
+            );
+            let brief = render_brief(&[item(trace)]).unwrap().text;
+            assert_eq!(brief.contains("bash ls"), trace != Trace::Hidden, "{brief}");
+        }
     }
 
     proptest! {

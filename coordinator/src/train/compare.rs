@@ -164,7 +164,7 @@ impl<J: Jobs> Run<'_, J> {
         let texts = |stage: &Stage| -> Vec<String> {
             stage
                 .records()
-                .map(|r| trajectory::conversation(&r.conversation))
+                .map(|r| trajectory::Item::of(r, self.plan.trace).conversation_text())
                 .collect()
         };
         let (prev_texts, curr_texts) = (texts(prev), texts(curr));

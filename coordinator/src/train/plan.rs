@@ -8,6 +8,7 @@ use skillopt_core::pairs::Policy;
 use skillopt_core::rate::Control;
 use skillopt_core::stages::AnswerMode;
 use skillopt_core::stages::prompts;
+use skillopt_core::trajectory::Trace;
 use skillopt_core::update_mode::UpdateMode;
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ pub struct Plan {
     pub reask_unusable: bool,
     /// How the optimizer answers.
     pub answers: AnswerMode,
+    /// How much the optimizer is shown of what an agent did.
+    pub trace: Trace,
     /// What the optimizer proposes.
     pub mode: UpdateMode,
     /// The edit budget over the run.
@@ -188,6 +191,7 @@ impl Plan {
                 skillopt_config::AnswerMode::Free => AnswerMode::Free,
                 skillopt_config::AnswerMode::Schema => AnswerMode::SchemaBound,
             },
+            trace: trace(config),
             mode,
             budget: budget::Plan {
                 schedule: config
@@ -261,6 +265,18 @@ impl Plan {
 fn first(samples: &[Sample], n: usize) -> Vec<&Sample> {
     let n = if n == 0 { samples.len() } else { n };
     samples.iter().take(n).collect()
+}
+
+/// Returns how much is shown of what an agent did: the setting is for this one target, as its name says.
+fn trace(config: &RunConfig) -> Trace {
+    match (
+        config.target_backend.as_str(),
+        config.codex_trace_to_optimizer,
+    ) {
+        ("codex_exec", true) => Trace::Summed,
+        ("codex_exec", false) => Trace::Hidden,
+        _ => Trace::Shown,
+    }
 }
 
 fn density(config: &RunConfig) -> Density {

@@ -96,7 +96,7 @@ impl<J: Jobs> Run<'_, J> {
             .collect();
         let shown: Vec<trajectory::Item<'_>> = members
             .iter()
-            .map(|record| trajectory::Item::of(record))
+            .map(|record| trajectory::Item::of(record, self.plan.trace))
             .collect();
         let rendered = match self.plan.answers {
             AnswerMode::Free => trajectory::render(&shown),

@@ -29,6 +29,36 @@ fn only_steps_that_reach_selection_move_the_scheduler() {
     assert_eq!(told.json("runtime_state.json")["scheduler_position"], 3);
 }
 
+/// Both stages of the optimizer that are shown trajectories.
+#[test]
+fn what_a_codex_target_did_is_shown_to_the_optimizer_only_if_it_is_to_be() {
+    for (target, flag, is_shown, is_summed) in [
+        ("codex_exec", true, true, true),
+        ("codex_exec", false, false, false),
+        ("claude_code_exec", true, true, false),
+        ("claude_code_exec", false, true, false),
+        ("openai_chat", false, true, false),
+    ] {
+        let config = json!({
+            "num_epochs": 2, "use_slow_update": true,
+            "target_backend": target, "codex_trace_to_optimizer": flag,
+        });
+        let told = World::new(config, analyst(vec![append("- RULE-A")])).run();
+        let what = format!("{target}, {flag}");
+        for stage in ["analyst", "slow_update"] {
+            let chats: Vec<_> = told.chats.iter().filter(|c| c.stage == stage).collect();
+            assert!(!chats.is_empty(), "{what}: {stage}");
+            for chat in chats {
+                let shows = chat.user.contains("[action] bash make");
+                assert_eq!(shows, is_shown, "{what}: {stage}: {}", chat.user);
+                let sums = chat.user.contains("#### Trace summary");
+                let wants = is_summed && stage == "analyst";
+                assert_eq!(sums, wants, "{what}: {stage}: {}", chat.user);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_rewrite_that_fails_has_moved_the_scheduler() {
     let config = json!({"num_epochs": 2, "skill_update_mode": "rewrite"});

@@ -3,7 +3,7 @@
 //! Small models lose the thread in long texts and have small windows, so everything the prompt
 //! says elsewhere (the skill) or twice (the task) is left out, and the middle of a long text is cut.
 
-use super::{Item, Rendered, entry};
+use super::{Item, Rendered};
 use crate::loose;
 
 /// Most characters of a task that are shown.
@@ -40,7 +40,6 @@ fn render_item(position: usize, item: &Item<'_>) -> String {
     if task.is_empty() {
         task = item.field_or_file("target_user_prompt", "target_user_prompt.txt");
     }
-    let entries: Vec<String> = item.conversation.iter().map(entry).collect();
     let mut text = format!("### Task {position}{kind}\n{}", cut(&task, TASK_CHARS_MAX));
     let judged = |entry: &serde_json::Value| entry.get("role").is_some_and(|role| role == "system");
     // The judge's own words, where there are some, say more than the reason in the row.
@@ -51,7 +50,7 @@ fn render_item(position: usize, item: &Item<'_>) -> String {
         }
     }
     text.push('\n');
-    text.push_str(&cut(&entries.join("\n"), CONVERSATION_CHARS_MAX));
+    text.push_str(&cut(&item.conversation_text(), CONVERSATION_CHARS_MAX));
     text
 }
 
@@ -74,6 +73,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::trajectory::Trace;
 
     #[track_caller]
     fn check(row: &Value, files: &Value, conversation: &[Value], want: &str) {
@@ -81,7 +81,7 @@ mod tests {
             row: row.as_object().unwrap(),
             conversation,
             files: files.as_object(),
-            with_trace_summary: false,
+            trace: Trace::default(),
         };
         assert_eq!(render_brief(&[item]).unwrap().text, want);
     }

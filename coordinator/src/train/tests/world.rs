@@ -234,7 +234,10 @@ fn roll(sample: &Sample, skill: &str) -> Rolled {
     let record = RolloutRecord {
         ending: Ending::Scored,
         row: row.as_object().unwrap().clone(),
-        conversation: vec![json!({"role": "user", "content": "go"})],
+        conversation: vec![
+            json!({"role": "user", "content": "go"}),
+            json!({"type": "tool_call", "tool": "bash", "cmd": "make", "obs": "made"}),
+        ],
         files: Map::new(),
         usage: Usage::default(),
     };
