@@ -14,11 +14,13 @@ use skillopt_backends::{
 };
 use skillopt_core::job::Profile;
 use skillopt_sandbox::{Host, Limits};
+use tokio::sync::OnceCell;
 
+use crate::cli::Version;
 use crate::installed::Installed;
 use crate::relay::{Caps, Plan, Tries, WayOut};
 use crate::run::{Direct, Finished, Order, run};
-use crate::{cli, options, provider, tunnel};
+use crate::{cli, options, provider, release, tunnel};
 
 use self::reply::reply;
 use self::wanted::{DECLARED, Wanted};
@@ -29,6 +31,10 @@ pub struct Agent {
     backend: String,
     cli: Wanted,
     installed: Installed,
+    /// The release that is wanted; empty if any will do.
+    release: String,
+    /// What the program says of its release, where no package tells it.
+    told: OnceCell<Option<Version>>,
     plan: Plan,
     /// Where it goes by itself, if it takes no relay.
     direct: Option<Direct>,
@@ -77,7 +83,8 @@ impl Agent {
             false => None,
         };
         let release = profile.settings.get("version").and_then(Value::as_str);
-        let installed = cli.install(local, release.unwrap_or_default());
+        let release = release.unwrap_or_default().to_owned();
+        let installed = cli.install(local, &release);
         let installed = installed.map_err(|e| wrong(e.to_string()))?;
         let count = |key: &str| {
             profile
@@ -110,6 +117,8 @@ impl Agent {
             backend: profile.backend.clone(),
             cli,
             installed,
+            release,
+            told: OnceCell::new(),
             plan,
             direct,
             settings: profile.settings.clone(),
@@ -133,6 +142,25 @@ impl Agent {
     ) -> Result<Finished, CallError> {
         let gate: Arc<dyn Gate> = Arc::new(Open);
         self.under(request, workspace, &gate).await
+    }
+
+    /// Refuses a program that says it is of another release; it is asked once, before its first task.
+    async fn is_of_its_release(&self) -> Result<(), CallError> {
+        if self.installed.version.is_some() || !self.cli.asks(&self.release) {
+            return Ok(());
+        }
+        let asked = || release::ask(&self.host, &self.installed);
+        let told = self.told.get_or_try_init(asked).await;
+        let told = told.map_err(|e| CallError::Connection {
+            endpoint: self.backend.clone(),
+            detail: format!("the agent could not be asked for its release: {e}"),
+        })?;
+        let fits = self.cli.fits(&self.installed, *told, &self.release);
+        fits.map_err(|e| CallError::Misconfigured {
+            endpoint: self.backend.clone(),
+            status: 0,
+            detail: e.to_string(),
+        })
     }
 
     /// Does a task whose requests ask `gate` first.
@@ -187,6 +215,7 @@ impl Agent {
             plan: self.plan.clone(),
             direct: self.direct.as_ref(),
         };
+        self.is_of_its_release().await?;
         run(
             &self.host,
             order,

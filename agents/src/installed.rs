@@ -1,5 +1,6 @@
 //! Where a CLI's program lies, and what a sandbox must be able to read to run it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use skillopt_backends::agents::declared::Declared;
@@ -11,7 +12,7 @@ use crate::cli::{Cli, Version};
 pub struct Installed {
     /// The program.
     pub program: PathBuf,
-    /// Its version; `None` if it does not say.
+    /// Its version; `None` if no package tells it.
     pub version: Option<Version>,
     /// Folders that it needs, itself included.
     pub read_only: Vec<PathBuf>,
@@ -88,41 +89,50 @@ impl Installed {
         path: &str,
         release: &str,
     ) -> Result<Self, NotInstalled> {
-        let help = if cli.package.is_empty() {
-            format!(
-                "install it as its vendor says, or set `{}_path`",
-                cli.backend
-            )
-        } else {
-            format!(
-                "`npm install -g {}@{}`, or set `{}_path`",
-                cli.package, cli.tested.last, cli.backend
-            )
-        };
         let wanted = configured.unwrap_or(cli.program);
         let Some(found) = look_up(wanted, path) else {
-            let program = wanted.to_owned();
-            return Err(NotInstalled::Missing { program, help });
+            return Err(NotInstalled::Missing {
+                program: wanted.to_owned(),
+                help: help(cli),
+            });
         };
         let program = native(cli, &found).unwrap_or(found);
         let installed = Self::at(&program, path)?;
+        installed.is_of(installed.version, cli, release)?;
+        Ok(installed)
+    }
+
+    /// Refuses `found` if it is a release that a CLI was not tried with, or another than `release` if
+    /// that is not empty. Nothing is refused of which nobody knows the release.
+    ///
+    /// # Errors
+    /// [`NotInstalled::OtherRelease`].
+    pub(crate) fn is_of(
+        &self,
+        found: Option<Version>,
+        cli: &Cli,
+        release: &str,
+    ) -> Result<(), NotInstalled> {
         let is_tested = release.is_empty() || release == cli.tested.last.to_string();
         let fits = |version| match Version::find(release) {
             Some(release) if !is_tested => release == version,
             _ => cli.tested.holds(version),
         };
-        match installed.version {
+        match found {
             Some(version) if !fits(version) => Err(NotInstalled::OtherRelease {
-                program: wanted.to_owned(),
+                program: self.program.display().to_string(),
                 found: version,
                 known: if is_tested {
                     cli.tested.to_string()
                 } else {
                     format!("{release}, by `agent_version`")
                 },
-                help: format!("{help}; or set `model.agent_version: {version}` to use it untested"),
+                help: format!(
+                    "{}; or set `model.agent_version: {version}` to use it untested",
+                    help(cli)
+                ),
             }),
-            _ => Ok(installed),
+            _ => Ok(()),
         }
     }
 
@@ -143,15 +153,45 @@ impl Installed {
             help: "put it on the PATH, or set `declared_exec_path`".to_owned(),
         })?;
         let installed = Self::at(&found, path)?;
-        match (installed.version, Version::find(release)) {
+        installed.is_declared(installed.version, release)?;
+        Ok(installed)
+    }
+
+    /// Refuses `found` if another release is declared; if one of them is not known, they agree.
+    ///
+    /// # Errors
+    /// [`NotInstalled::OtherRelease`].
+    pub(crate) fn is_declared(
+        &self,
+        found: Option<Version>,
+        release: &str,
+    ) -> Result<(), NotInstalled> {
+        match (found, Version::find(release)) {
             (Some(found), Some(release)) if found != release => Err(NotInstalled::OtherRelease {
-                program: wanted.to_owned(),
+                program: self.program.display().to_string(),
                 found,
                 known: release.to_string(),
                 help: format!("declare `version: {found}`, or set `model.agent_version: {found}`"),
             }),
-            _ => Ok(installed),
+            _ => Ok(()),
         }
+    }
+
+    /// Returns the environment that its programs have inside, where nothing is added.
+    pub(crate) fn environment(&self, home: &str, tmp: &str) -> BTreeMap<String, String> {
+        let folders = self.path.iter().map(|folder| folder.to_string_lossy());
+        let path: Vec<_> = folders
+            .chain(["/usr/local/bin", "/usr/bin", "/bin"].map(Into::into))
+            .collect();
+        let all = [
+            ("HOME", home),
+            ("PATH", &path.join(":")),
+            ("TMPDIR", tmp),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "dumb"),
+        ];
+        all.map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
     }
 
     /// Makes what is needed of a program that lies at a path.
@@ -165,15 +205,14 @@ impl Installed {
         let mut read_only = Vec::new();
         let mut folders = Vec::new();
         let package = package_of(&real);
-        // A program that lies by itself is shown by itself, not with all that lies around it.
-        let is_package = package
-            .ancestors()
-            .any(|folder| folder.ends_with("node_modules"))
-            || is_bundle(&package);
-        add(
-            &mut read_only,
-            if is_package { package } else { real.clone() },
-        );
+        let shown = match &package {
+            // A script finds its dependencies beside it.
+            Some(package) if is_script(&real) => &package.beside,
+            Some(package) => &package.folder,
+            // A program that lies by itself is shown by itself, not with all that lies around it.
+            None => &real,
+        };
+        add(&mut read_only, shown.clone());
         // A bundle of ripgrep lies beside some programs; several CLIs need one.
         if let Some(rg) = look_up("rg", path) {
             let rg = rg.canonicalize().unwrap_or(rg);
@@ -189,11 +228,26 @@ impl Installed {
             add(&mut read_only, node);
         }
         Ok(Self {
-            version: release(&real),
+            version: package.and_then(|package| release(&real, &package.folder)),
             program: real,
             read_only,
             path: folders,
         })
+    }
+}
+
+/// Says how a CLI can be had.
+fn help(cli: &Cli) -> String {
+    if cli.package.is_empty() {
+        format!(
+            "install it as its vendor says, or set `{}_path`",
+            cli.backend
+        )
+    } else {
+        format!(
+            "`npm install -g {}@{}`, or set `{}_path`",
+            cli.package, cli.tested.last, cli.backend
+        )
     }
 }
 
@@ -231,10 +285,17 @@ fn native(cli: &Cli, found: &Path) -> Option<PathBuf> {
     Some(modules.join(below)).filter(|path| path.is_file())
 }
 
-/// Returns the package that a program belongs to: what lies directly in the innermost
-/// `node_modules`, with its scope; else the program's own folder.
-fn package_of(program: &Path) -> PathBuf {
-    let folder = program.parent().unwrap_or(Path::new("/"));
+/// The package that a program belongs to.
+struct Package {
+    /// Its folder.
+    folder: PathBuf,
+    /// What its dependencies lie in.
+    beside: PathBuf,
+}
+
+/// Returns the package that owns a program: what lies directly in the innermost `node_modules`, with
+/// its scope; or the program's own folder, if it holds what the program is a script for.
+fn package_of(program: &Path) -> Option<Package> {
     for above in program.ancestors() {
         let Some(parent) = above.parent() else {
             break;
@@ -247,34 +308,31 @@ fn package_of(program: &Path) -> PathBuf {
         } else {
             Some(parent)
         };
-        if holder.is_some_and(|holder| holder.ends_with("node_modules")) {
-            // A script finds its dependencies beside it.
-            return if is_script(program) {
-                holder.unwrap_or(folder).to_path_buf()
-            } else {
-                above.to_path_buf()
-            };
+        if let Some(modules) = holder.filter(|holder| holder.ends_with("node_modules")) {
+            return Some(Package {
+                folder: above.to_path_buf(),
+                beside: modules.to_path_buf(),
+            });
         }
     }
-    folder.to_path_buf()
+    let own = program.parent()?;
+    // Some programs are a script that starts what lies beside it.
+    own.join("index.js").is_file().then(|| Package {
+        folder: own.to_path_buf(),
+        beside: own.to_path_buf(),
+    })
 }
 
-/// Returns the release that the package of a program says it is of; `None` for a program without a
-/// package.
-fn release(program: &Path) -> Option<Version> {
-    let modules = |folder: &&Path| folder.ends_with("node_modules");
-    let inside = program.ancestors().take_while(|folder| !modules(folder));
-    let manifests = inside.map(|folder| folder.join("package.json"));
-    let text = manifests
-        .into_iter()
-        .find_map(|path| std::fs::read_to_string(path).ok())?;
-    let manifest: serde_json::Value = serde_json::from_str(&text).ok()?;
-    Version::find(manifest.get("version")?.as_str()?)
-}
-
-/// Some programs are a script that starts what lies beside it.
-fn is_bundle(folder: &Path) -> bool {
-    folder.join("index.js").is_file()
+/// Returns the release that the package of a program says it is of.
+fn release(program: &Path, package: &Path) -> Option<Version> {
+    let folders = program.ancestors().skip(1);
+    let mut inside = folders.take_while(|folder| folder.starts_with(package));
+    // Folders of a package may have files of that name that tell how to read them, and no release.
+    inside.find_map(|folder| {
+        let text = std::fs::read_to_string(folder.join("package.json")).ok()?;
+        let manifest: serde_json::Value = serde_json::from_str(&text).ok()?;
+        Version::find(manifest.get("version")?.as_str()?)
+    })
 }
 
 fn is_script(program: &Path) -> bool {
@@ -356,6 +414,42 @@ mod tests {
         let path = root.join("somebody/claude");
         let found = Installed::find(claude, path.to_str(), "").unwrap();
         assert_eq!(found.read_only, [path]);
+    }
+
+    #[test]
+    fn only_the_package_that_owns_a_program_tells_its_release() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let release = |path: &str, text: &str| {
+            put(&root.join(path), text);
+            Installed::at(&root.join(path), "").unwrap().version
+        };
+        // Of a project around it, and of what a package is part of.
+        put(&root.join("package.json"), r#"{"version": "9.9.9"}"#);
+        put(&root.join("bin/package.json"), r#"{"version": "8.8.8"}"#);
+        assert_eq!(release("claude", "\u{7f}ELF"), None);
+        assert_eq!(release("bin/claude", "\u{7f}ELF"), None);
+        assert_eq!(release("node_modules/@a/b/bin/claude", "\u{7f}ELF"), None);
+        put(
+            &root.join("node_modules/@a/b/package.json"),
+            r#"{"version": "1.2.3"}"#,
+        );
+        let own = Some(Version(1, 2, 3));
+        assert_eq!(release("node_modules/@a/b/bin/claude", "\u{7f}ELF"), own);
+        assert_eq!(
+            release("node_modules/@a/b/cli", "#!/usr/bin/env node\n"),
+            own
+        );
+        // Some folders of a package only say how their files are read.
+        let kind = root.join("node_modules/@a/b/bin/package.json");
+        put(&kind, r#"{"type": "module"}"#);
+        assert_eq!(release("node_modules/@a/b/bin/claude", "\u{7f}ELF"), own);
+        // A program that starts what lies beside it is a package with it.
+        put(&root.join("bin/index.js"), "");
+        let beside = Some(Version(8, 8, 8));
+        assert_eq!(release("bin/claude", "#!/bin/bash\n"), beside);
+        let found = Installed::at(&root.join("bin/claude"), "").unwrap();
+        assert_eq!(found.read_only, [root.join("bin")]);
     }
 
     #[test]

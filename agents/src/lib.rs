@@ -11,6 +11,7 @@ pub mod installed;
 mod options;
 mod provider;
 pub mod relay;
+mod release;
 pub mod run;
 pub mod streams;
 pub mod trace;

@@ -282,20 +282,8 @@ fn end(ending: &skillopt_sandbox::Ending) -> End {
 }
 
 fn task(call: Call, order: &Order<'_>, home: &str, tmp: &str) -> Task {
-    let folders = order.installed.path.iter().map(|folder| text(folder));
-    let path: Vec<String> = folders
-        .chain(["/usr/local/bin", "/usr/bin", "/bin"].map(str::to_owned))
-        .collect();
     let mut env = call.env;
-    for (name, value) in [
-        ("HOME", home),
-        ("PATH", &path.join(":")),
-        ("TMPDIR", tmp),
-        ("LANG", "C.UTF-8"),
-        ("TERM", "dumb"),
-    ] {
-        env.insert(name.to_owned(), value.to_owned());
-    }
+    env.extend(order.installed.environment(home, tmp));
     let own = call.files.into_iter().map(|file| Input {
         place: match file.place {
             cli::Place::Work => Place::Work,

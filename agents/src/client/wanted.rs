@@ -4,7 +4,7 @@ use skillopt_backends::agents::declared::Declared;
 use skillopt_backends::declare::Local;
 use skillopt_core::job::Profile;
 
-use crate::cli::{self, Cli};
+use crate::cli::{self, Cli, Version};
 use crate::installed::{Installed, NotInstalled};
 use crate::relay::Wire;
 use crate::run::Program;
@@ -63,6 +63,27 @@ impl Wanted {
                 let at = configured(DECLARED);
                 Installed::find_declared(declared, at.as_deref(), &path, release)
             }
+        }
+    }
+
+    /// Returns whether a program that no package knows has to say of which release it is.
+    pub(super) fn asks(&self, release: &str) -> bool {
+        match self {
+            Self::Known(_) => true,
+            Self::Declared(_) => !release.is_empty(),
+        }
+    }
+
+    /// Refuses a program that says it is of another release.
+    pub(super) fn fits(
+        &self,
+        installed: &Installed,
+        found: Option<Version>,
+        release: &str,
+    ) -> Result<(), NotInstalled> {
+        match self {
+            Self::Known(cli) => installed.is_of(found, cli, release),
+            Self::Declared(_) => installed.is_declared(found, release),
         }
     }
 

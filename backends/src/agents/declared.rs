@@ -11,7 +11,8 @@ use serde_json::Value;
 pub struct Declared {
     /// What it is called in trajectories and messages.
     pub name: String,
-    /// Its release, e.g. `1.4.0`; empty if any will do. It is compared with the package's.
+    /// Its release, e.g. `1.4.0`; empty if any will do. It is compared with the package's, else with what
+    /// the program says to `--version`.
     #[serde(default)]
     pub version: String,
     /// Program and arguments. `{model}`, `{url}`, `{key}`, `{home}`, `{work}`, `{effort}`,

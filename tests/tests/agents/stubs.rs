@@ -143,6 +143,42 @@ fn a_program_that_is_missing_or_of_another_release_is_told_before_anything_is_sp
     ended.code(2).says(&["9.9.9", "9.9.8", "agent_version"]);
 }
 
+/// It is asked in a sandbox without a credential, and without a way out.
+#[test]
+fn a_program_without_a_package_is_asked_for_its_release() {
+    let world = World::new();
+    let said = concat!(
+        r#"printf '%s\n' '{"type":"item.completed","item":{"type":"agent_message","text":"<answer>x</answer>"}}' "#,
+        r#"'{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'"#
+    );
+    let script = format!(
+        "if [ \"$*\" = --version ]; then\n\
+         [ -z \"$MODEL_API_KEY$OPENAI_COMPATIBLE_API_KEY\" ] || exit 1\n\
+         (exec 3<>/dev/tcp/127.0.0.1/47001) 2>/dev/null && exit 1\n\
+         echo codex-cli 9.9.9; exit 0\nfi\n{said}"
+    );
+    program(&world.path("bin/codex"), &script);
+    let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
+    let env = [
+        ("PATH", path.as_str()),
+        ("OPENAI_COMPATIBLE_API_KEY", "sk-of-the-provider"),
+    ];
+    let mut all = vec!["model.target_backend=codex_exec"];
+    all.extend(NOWHERE);
+    let ended = eval(&world, "out", &env, &all);
+    ended
+        .code(4)
+        .says(&["9.9.9", "0.171.0", "model.agent_version: 9.9.9"]);
+    all.push("model.agent_version=9.9.9");
+    eval(&world, "other", &env, &all).code(0);
+    all.pop();
+
+    // One that does not say it is taken as it is.
+    let script = format!("[ \"$*\" = --version ] && exit 1\n{said}");
+    program(&world.path("bin/codex"), &script);
+    eval(&world, "third", &env, &all).code(0);
+}
+
 #[test]
 fn what_no_agent_can_have_is_told_before_anything_is_spent() {
     let world = World::new();

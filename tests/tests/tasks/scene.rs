@@ -56,6 +56,8 @@ prices:
 
 /// What stands at the beginning of each program: where its model is, and how it is asked.
 const HEAD: &str = r#"#!/bin/bash
+# It is of no release.
+[ "$*" = --version ] && exit 1
 base=$(sed -n 's/^base_url = "http:\/\/\(.*\)\/v1"$/\1/p' "$CODEX_HOME/config.toml")
 host=${base%:*} port=${base##*:}
 prompt=$(cat)

@@ -93,7 +93,7 @@ impl Report {
             Ok(installed) => {
                 let words = match installed.version {
                     Some(version) => format!("{name} {version}"),
-                    None => format!("{name} (its release is not known)"),
+                    None => format!("{name} (asked for its release before its first task)"),
                 };
                 self.found.push((name.to_owned(), words));
             }

@@ -11,6 +11,8 @@ use super::script::{Run, Step};
 /// What it saw comes first on standard error, between two marks: files of its folder are not
 /// collected unless the task wants them.
 const SCRIPT: &str = r#"#!/bin/bash
+# It is of no release.
+[ "$*" = --version ] && exit 1
 seen=$(mktemp -d)
 for arg in "$@"; do printf '%s\0' "$arg"; done > "$seen/argv"
 env -0 > "$seen/env"
