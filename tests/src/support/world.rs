@@ -79,13 +79,18 @@ impl World {
         std::fs::write(&path, content).unwrap_or_else(|e| panic!("{path:?}: {e}"));
     }
 
-    /// Writes a program in this folder, with the folders above it, and returns its path.
+    /// Writes a program in this folder, with the folders above it, and returns its path: one of the
+    /// shell, unless its first line says another.
     ///
     /// # Panics
     /// It cannot be written.
-    #[must_use]
     pub fn program(&self, name: &str, script: &str) -> PathBuf {
-        self.write(name, format!("#!/bin/bash\n{script}\n"));
+        let head = if script.starts_with("#!") {
+            ""
+        } else {
+            "#!/bin/bash\n"
+        };
+        self.write(name, format!("{head}{script}\n"));
         let path = self.path(name);
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&path, mode).unwrap_or_else(|e| panic!("{path:?}: {e}"));

@@ -1,7 +1,5 @@
 //! An agent that a user declares: the example of `docs/new-agent-cli.md`, as people would run it.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use serde_json::{Value, json};
 use skillopt_tests::support::fake::Fake;
 use skillopt_tests::support::program::{Ended, run};
@@ -21,9 +19,7 @@ fn world() -> World {
     let world = World::new();
     world.write("skill.md", SKILL);
     world.write("small-agent.yaml", block("yaml"));
-    world.write("bin/small-agent", block("bash"));
-    let program = world.path("bin/small-agent");
-    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.program("bin/small-agent", block("bash"));
     world
 }
 

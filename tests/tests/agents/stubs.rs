@@ -3,8 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
@@ -19,17 +18,10 @@ use skillopt_tests::support::program::{Ended, run};
 
 use crate::rig::{Job, Rig};
 
-/// Writes a program.
-fn program(path: &Path, script: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, format!("#!/bin/bash\n{script}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 #[tokio::test]
 async fn a_program_that_breaks_or_says_nothing_is_no_score_whatever_the_cli() {
     let rig = Rig::start(json!({"default": {"text": "x"}})).await;
-    let folder = tempfile::tempdir().unwrap();
+    let world = World::new();
     for cli in cli::ALL.iter().filter(|cli| !cli.is_direct) {
         for (script, words) in [
             ("echo 'it broke here' >&2; exit 3", "it broke here"),
@@ -39,8 +31,7 @@ async fn a_program_that_breaks_or_says_nothing_is_no_score_whatever_the_cli() {
             ("echo not an event; exit 0", ""),
             ("echo '{\"type\":\"of another release\"}'; exit 0", ""),
         ] {
-            let path = folder.path().join(cli.program);
-            program(&path, script);
+            let path = world.program(cli.program, script);
             let job = Job {
                 installed: Some(Installed::at(&path, "").unwrap()),
                 ..Job::of(cli.backend)
@@ -71,15 +62,14 @@ const MEMORY_MAX_KIB: u64 = 192 * 1024;
 #[tokio::test]
 async fn a_gigabyte_of_output_ends_the_task_and_fills_no_memory() {
     let rig = Rig::start(json!({"default": {"text": "x"}})).await;
-    let folder = tempfile::tempdir().unwrap();
+    let world = World::new();
     let event = r#"{"type":"item.completed","item":{"type":"agent_message","text":"more"}}"#;
     for script in [
         "head -c 1G /dev/zero | tr '\\0' x".to_owned(),
         "head -c 1G /dev/zero | tr '\\0' x >&2".to_owned(),
         format!("yes '{event}' | head -c 1G"),
     ] {
-        let path = folder.path().join("codex");
-        program(&path, &script);
+        let path = world.program("codex", &script);
         let before = peak_kib();
         let job = Job {
             installed: Some(Installed::at(&path, "").unwrap()),
@@ -111,8 +101,8 @@ fn a_program_that_is_missing_or_of_another_release_is_told_before_anything_is_sp
     let world = World::new();
     let codex = ["model.target_backend=codex_exec"];
     let all: Vec<&str> = NOWHERE.iter().chain(&codex).copied().collect();
-    let bin = world.path("tools/node_modules/@openai/codex/bin");
-    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let bin = "tools/node_modules/@openai/codex/bin";
+    let path = format!("{}:/usr/bin:/bin", world.path(bin).display());
     let env = [("PATH", path.as_str())];
     let ended = eval(&world, "out", &env, &all);
     ended
@@ -123,7 +113,7 @@ fn a_program_that_is_missing_or_of_another_release_is_told_before_anything_is_sp
         r#"printf '%s\n' '{"type":"item.completed","item":{"type":"agent_message","text":"<answer>x</answer>"}}' "#,
         r#"'{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'"#
     );
-    program(&bin.join("codex"), said);
+    world.program(&format!("{bin}/codex"), said);
     world.write(
         "tools/node_modules/@openai/codex/package.json",
         r#"{"version": "9.9.9"}"#,
@@ -182,9 +172,8 @@ fn a_program_without_a_package_is_asked_for_its_release() {
 #[test]
 fn what_no_agent_can_have_is_told_before_anything_is_spent() {
     let world = World::new();
-    let bin = world.path("bin");
-    program(&bin.join("codex"), "exit 0");
-    let path = format!("{}:/usr/bin:/bin", bin.display());
+    world.program("bin/codex", "exit 0");
+    let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
     let mut all = vec!["model.target_backend=codex_exec"];
     all.extend(NOWHERE);
     for (setting, words) in [
@@ -265,12 +254,11 @@ printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"duration_m
 fn cursor_goes_out_to_its_vendor_alone_and_only_where_that_is_said() {
     let (port, served) = vendor();
     let world = World::new();
-    let bin = world.path("bin");
-    program(
-        &bin.join("cursor-agent"),
+    world.program(
+        "bin/cursor-agent",
         &CURSOR.replace("@PORT@", &port.to_string()),
     );
-    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
     let cursor = ["model.target_backend=cursor_exec"];
     let without = [("PATH", path.as_str()), ("CURSOR_API_KEY", KEY)];
     let ended = eval(&world, "out", &without, &cursor);
