@@ -40,7 +40,7 @@ pub(crate) use self::toll::{Task, Toll};
 const POLL: Duration = Duration::from_millis(250);
 /// What is counted is told to the ledger this often.
 const FLUSH: Duration = Duration::from_millis(500);
-/// A reservation outlives the longest call by this.
+/// A reservation outlives the longest call by this, unless nobody is waited for that long.
 const MARGIN: Duration = Duration::from_secs(30);
 /// When to ask again if a cap may have room once calls under way have ended.
 const CAP_WAIT: Duration = Duration::from_secs(1);
@@ -75,6 +75,7 @@ pub struct Meter {
     /// Something reserved waits to be settled, or an account to hear how a call went.
     is_due: Notify,
     hedge: Hedge,
+    margin: Duration,
 }
 
 impl Meter {
@@ -90,7 +91,16 @@ impl Meter {
             gathered: Mutex::default(),
             is_due: Notify::new(),
             hedge: Hedge::default(),
+            margin: MARGIN,
         }
+    }
+
+    /// Says after what time a worker that is not heard of is taken for gone: what it held for calls is
+    /// not held much longer than these can take.
+    #[must_use]
+    pub fn with_lease_ttl(mut self, ttl: Duration) -> Self {
+        self.margin = MARGIN.min(ttl);
+        self
     }
 
     /// Looks at accounts and tells the ledger what was counted, until dropped. Call
@@ -198,7 +208,7 @@ impl Meter {
             account: which.profile.account().to_owned(),
             call: which.id.to_owned(),
             tokens: wish.most.tokens(),
-            lifetime: wish.lifetime + MARGIN,
+            lifetime: wish.lifetime + self.margin,
         };
         let patience = wish.patience;
         let mut open = self.reserve(which, wish).await?;
@@ -223,7 +233,7 @@ impl Meter {
             purses: purses(payer),
             most: wish.most,
             is_unpriced: payer.price.is_none(),
-            lifetime: wish.lifetime + MARGIN,
+            lifetime: wish.lifetime + self.margin,
         };
         match self.ledger.reserve(&[asked]).await.map(|mut all| all.pop()) {
             Ok(Some(Reserved::Held)) => Ok(open),

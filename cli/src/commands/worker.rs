@@ -64,7 +64,8 @@ pub(crate) fn run(args: &WorkerArgs, out: &Out) -> Result<Exit, Failure> {
                 Box::pin(async move { lifeline(&place).await })
             }
         };
-        let meter = Meter::new(&settings.name, parts.ledger, Some(parts.rates));
+        let meter = Meter::new(&settings.name, parts.ledger, Some(parts.rates))
+            .with_lease_ttl(settings.lease_ttl);
         let mut worker = Worker::new(settings, parts.queue, parts.store, models)
             .with_meter(meter)
             .with_lifeline(Arc::new(connect))

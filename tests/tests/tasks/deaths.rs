@@ -31,7 +31,8 @@ fn a_killed_worker_leaves_no_process_no_reservation_and_no_score() {
     let name = format!("of-a-task-{}", std::process::id());
     let scene = Scene::new(answers(700), &daemon(&name));
     let mut cluster = scene.cluster(2, 4);
-    let capped = ["--requests", "1000", "--set", "env.exec_timeout=20"];
+    // What a dead worker holds is given back as soon as none of its tasks can be under way any more.
+    let capped = ["--requests", "1000", "--set", "env.exec_timeout=10"];
     let mut run = Process::start(&mut scene.submit(&cluster, "out", &capped));
     until("tasks are under way on both", || {
         assert!(
