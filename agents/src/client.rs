@@ -104,7 +104,11 @@ impl Agent {
                 requests: count("agent_max_requests"),
                 tokens: count("agent_max_tokens"),
             },
-            tries: Tries::default(),
+            tries: Tries {
+                first_byte: local.http.transport().first_byte,
+                silence: local.http.transport().between_chunks,
+                ..Tries::default()
+            },
         };
         if direct.is_none() {
             let provider = provider::find(profile, cli.wire(), local)?;

@@ -166,6 +166,13 @@ impl Http {
         })
     }
 
+    /// Returns what of a machine's network all calls share, for whoever watches over an answer by
+    /// itself.
+    #[must_use]
+    pub const fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
     /// Sends a body and reads the whole answer, whatever its status.
     pub(crate) async fn send(&self, call: Call<'_>) -> Result<Answer, CallError> {
         let Call {

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use skillopt_runtime::clock::Stopwatch;
-use skillopt_tests::support::http::exchange;
 use skillopt_tests::support::program::{Process, run};
 use skillopt_tests::support::wait::until;
 use skillopt_tests::support::{Cluster, Ended};
@@ -84,9 +83,8 @@ const ROUNDS: u64 = 20;
 
 /// Returns how many requests the model has refused.
 fn refused(scene: &Scene) -> usize {
-    let said = exchange(scene.port, "GET", "/__mock/requests", "").expect("the model's list");
-    let requests = said["requests"].as_array().expect("a list");
-    requests.iter().filter(|r| r["status"] == 429).count()
+    let requests = scene.requests().into_iter();
+    requests.filter(|request| request["status"] == 429).count()
 }
 
 /// One agent of one worker is refused, once: those of the others, which nobody has refused anything,

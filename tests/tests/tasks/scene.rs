@@ -1,6 +1,5 @@
 //! A folder with data, a scripted model, and a CLI: a real one, or a program in its place.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -9,6 +8,7 @@ use skillopt_tests::support::http::exchange;
 use skillopt_tests::support::program::{Process, command};
 use skillopt_tests::support::wait::{LONG, for_some};
 use skillopt_tests::support::{Cluster, World, clis};
+use tokio::net::TcpSocket;
 
 /// The credential of the model, which only workers know.
 pub(crate) const KEY: &str = "sk-the-real-credential";
@@ -55,8 +55,7 @@ prices:
 ";
 
 /// What stands at the beginning of each program: where its model is, and how it is asked.
-const HEAD: &str = r#"#!/bin/bash
-# It is of no release.
+const HEAD: &str = r#"# It is of no release.
 [ "$*" = --version ] && exit 1
 base=$(sed -n 's/^base_url = "http:\/\/\(.*\)\/v1"$/\1/p' "$CODEX_HOME/config.toml")
 host=${base%:*} port=${base##*:}
@@ -95,7 +94,9 @@ say '<answer>well</answer>'
 /// What is on the table of a test.
 pub(crate) struct Scene {
     pub(crate) world: World,
-    _mock: Process,
+    mock: Option<Process>,
+    /// Holds the port while there is no model, so that nobody else listens there.
+    held: Option<TcpSocket>,
     pub(crate) port: u16,
     /// Variables of whoever runs tasks.
     env: Vec<(String, String)>,
@@ -149,32 +150,42 @@ impl Scene {
         world.write("config.yaml", config);
         world.write("prices.yaml", PRICES);
         world.write("skill.md", format!("# Skill\n\n{SKILL}\n"));
-        let path = world.path("script.json");
-        let path = path.to_str().unwrap();
-        let args = ["sim", "mock", path, "--listen", "127.0.0.1:0"];
-        let mut mock = Process::start(&mut command(args));
-        let port = for_some(LONG, || {
-            let said = mock.stdout();
-            let port = said.trim().rsplit_once(':').map(|(_, port)| port.parse());
-            port.and_then(Result::ok)
-                .or_else(|| mock.status().map(|_| 0))
-        });
-        let port = port.unwrap();
-        assert_ne!(port, 0, "{}", mock.stderr());
+        let (process, port) = mock(&world, 0);
         Self {
             env: env(&world, port),
             world,
-            _mock: mock,
+            mock: Some(process),
+            held: None,
             port,
         }
     }
 
+    /// Ends the model: whoever asks it now is refused the connection.
+    #[track_caller]
+    pub(crate) fn hang_up(&mut self) {
+        drop(self.mock.take());
+        let held = TcpSocket::new_v4().unwrap();
+        held.set_reuseaddr(true).unwrap();
+        held.bind(([127, 0, 0, 1], self.port).into()).unwrap();
+        self.held = Some(held);
+    }
+
+    /// Starts the model again where it was.
+    #[track_caller]
+    pub(crate) fn pick_up(&mut self) {
+        let (process, _) = mock(&self.world, self.port);
+        self.mock = Some(process);
+        self.held = None;
+    }
+
+    /// Sets a variable of whoever runs tasks.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.env.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Puts another program in the place of the CLI.
     pub(crate) fn program(&self, program: &str) {
-        self.world.write("bin/codex", format!("{HEAD}{program}"));
-        let path = self.world.path("bin/codex");
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(path, mode).unwrap();
+        self.world.program("bin/codex", &format!("{HEAD}{program}"));
     }
 
     /// Returns what runs now in sandboxes of this scene, which has a real CLI: the arguments of each
@@ -250,11 +261,19 @@ impl Scene {
         command
     }
 
+    /// Returns what the model was sent, and said to it.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        let mut said = exchange(self.port, "GET", "/__mock/requests", "").unwrap();
+        match said["requests"].take() {
+            Value::Array(requests) => requests,
+            other => panic!("no list of requests: {other}"),
+        }
+    }
+
     /// Returns requests that were answered, and their tokens.
     pub(crate) fn answered(&self) -> Answered {
-        let said = exchange(self.port, "GET", "/__mock/requests", "").unwrap();
         let mut answered = Answered::default();
-        for entry in said["requests"].as_array().unwrap() {
+        for entry in self.requests() {
             if entry["status"] == 200 && entry["api"] != "" {
                 answered.requests += 1;
                 answered.input += entry["tokens"][0].as_u64().unwrap();
@@ -276,6 +295,24 @@ impl Scene {
         let text = script.to_string();
         exchange(self.port, "POST", "/__mock/script", &text).unwrap();
     }
+}
+
+/// Starts a model at a port; 0 lets the system choose.
+#[track_caller]
+fn mock(world: &World, port: u16) -> (Process, u16) {
+    let path = world.path("script.json");
+    let path = path.to_str().unwrap();
+    let listen = format!("127.0.0.1:{port}");
+    let mut mock = Process::start(&mut command(["sim", "mock", path, "--listen", &listen]));
+    let port = for_some(LONG, || {
+        let said = mock.stdout();
+        let port = said.trim().rsplit_once(':').map(|(_, port)| port.parse());
+        port.and_then(Result::ok)
+            .or_else(|| mock.status().map(|_| 0))
+    });
+    let port = port.unwrap();
+    assert_ne!(port, 0, "{}", mock.stderr());
+    (mock, port)
 }
 
 /// Returns the variables of whoever runs tasks: where CLIs lie, and one model under the name of each
