@@ -59,6 +59,10 @@ pub struct Cli {
     pub is_direct: bool,
     /// What it prints.
     pub dialect: Dialect,
+    /// What it takes for itself, whatever its task.
+    pub needs: Needs,
+    /// Names of models in place of which it asks for others, with those others.
+    pub replaces: &'static [(&'static str, &'static str)],
     /// Makes the call of one task.
     pub call: fn(&Errand<'_>) -> Call,
 }
@@ -67,6 +71,15 @@ impl std::fmt::Debug for Cli {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Cli").field(&self.backend).finish()
     }
+}
+
+/// What a program takes for itself: with less, no task could be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Memory of one command and one answer, in MiB (`cargo xtask bench agents`).
+    pub memory_mib: u64,
+    /// What it lays into its home, in MiB.
+    pub disk_mib: u64,
 }
 
 /// One task for an agent.
@@ -84,7 +97,8 @@ pub struct Errand<'a> {
     pub port: u16,
     /// A key: worth nothing outside where there is a relay.
     pub key: &'a str,
-    /// How hard the model thinks; empty leaves it to the CLI.
+    /// How hard the model thinks; empty leaves it to the CLI. What a CLI has no setting for does not
+    /// come here: `skillopt_backends::agents` takes it out, and it is told before anything is spent.
     pub effort: &'a str,
     /// Most tokens of one answer; 0 leaves it to the CLI.
     pub max_tokens: u32,
@@ -102,6 +116,16 @@ impl Errand<'_> {
     /// Returns the relay's address with a path.
     fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Returns an environment, with the most tokens of one answer under the CLI's own name for that if
+    /// there is such a limit.
+    fn env(&self, pairs: &[(&str, &str)], limit: &str) -> BTreeMap<String, String> {
+        let mut variables = env(pairs);
+        if self.max_tokens > 0 {
+            variables.insert(limit.to_owned(), self.max_tokens.to_string());
+        }
+        variables
     }
 
     /// Returns a setting that is a text.

@@ -214,7 +214,7 @@ impl Agent {
             collect: &workspace.collect,
             limits: Limits {
                 wall: request.timeout - MARGIN.min(request.timeout / 4),
-                ..Limits::default()
+                ..options::limits(&self.settings)
             },
             plan: self.plan.clone(),
             direct: self.direct.as_ref(),
@@ -246,7 +246,7 @@ impl Agent {
 fn wanted(profile: &Profile) -> Result<Wanted, CallError> {
     let wrong = |detail| provider::wrong(profile, detail);
     let cli = Wanted::of(profile).map_err(wrong)?;
-    options::check(profile, cli.is_direct()).map_err(wrong)?;
+    options::check(profile, cli.known()).map_err(wrong)?;
     Ok(cli)
 }
 

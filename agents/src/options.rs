@@ -1,7 +1,11 @@
-//! Settings that an agent cannot have: told before anything is spent, with what replaces them.
+//! Settings that an agent cannot have, told before anything is spent with what replaces them, and those
+//! that bound its tasks.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use skillopt_core::job::Profile;
+use skillopt_sandbox::Limits;
+
+use crate::cli::Cli;
 
 /// What a setting asks for and cannot have.
 struct Never {
@@ -40,11 +44,29 @@ const NEVER: &[Never] = &[
     },
 ];
 
-/// Checks the settings of a profile.
+const MIB: u64 = 1 << 20;
+
+/// Returns what one task may use by the settings of its backend, apart from its time.
+pub(crate) fn limits(settings: &Map<String, Value>) -> Limits {
+    let count = |key: &str| settings.get(key).and_then(Value::as_u64);
+    let usual = Limits::default();
+    Limits {
+        memory_bytes: count(MEMORY).map_or(usual.memory_bytes, |mib| mib * MIB),
+        disk_bytes: count(DISK).map_or(usual.disk_bytes, |mib| mib * MIB),
+        processes: count("agent_max_processes").unwrap_or(usual.processes),
+        ..usual
+    }
+}
+
+const MEMORY: &str = "agent_max_memory_mib";
+const DISK: &str = "agent_max_disk_mib";
+
+/// Checks the settings of a profile; `cli` is none where a user declared one.
 ///
 /// # Errors
 /// What an agent cannot have, all of it, in words.
-pub(crate) fn check(profile: &Profile, is_direct: bool) -> Result<(), String> {
+pub(crate) fn check(profile: &Profile, cli: Option<&Cli>) -> Result<(), String> {
+    let is_direct = cli.is_some_and(|cli| cli.is_direct);
     let mut wrong: Vec<String> = NEVER
         .iter()
         .filter_map(|never| {
@@ -69,11 +91,43 @@ pub(crate) fn check(profile: &Profile, is_direct: bool) -> Result<(), String> {
                 .to_owned(),
         );
     }
+    wrong.extend(cli.into_iter().flat_map(|cli| unfit(profile, cli)));
     if wrong.is_empty() {
         Ok(())
     } else {
         Err(wrong.join("; "))
     }
+}
+
+/// Returns what does not go with a CLI: with less than it takes for itself every task would fail, and one
+/// that asks for another model than it is told of would be let out to none.
+fn unfit(profile: &Profile, cli: &Cli) -> Vec<String> {
+    let count = |key: &str| profile.settings.get(key).and_then(Value::as_u64);
+    let needs = [
+        (MEMORY, "memory", cli.needs.memory_mib),
+        (DISK, "disk", cli.needs.disk_mib),
+    ];
+    let short = needs.into_iter().filter_map(|(key, what, need)| {
+        let most = count(key).filter(|most| *most < need)?;
+        Some(format!(
+            "`{key}: {most}` is less than the program takes for itself: it needs about {need} MiB of \
+             {what}, and room for what its commands need"
+        ))
+    });
+    let is_tested = profile
+        .settings
+        .get("version")
+        .is_none_or(|version| text(version) == cli.tested.last.to_string());
+    let mut replaced = cli.replaces.iter();
+    let replaced = replaced
+        .find(|(name, _)| is_tested && *name == profile.model)
+        .map(|(name, other)| {
+            format!(
+                "the program asks `{other}` where it is told of `{name}`, and an agent may ask none but \
+                 the model that is named; set `model.target: {other}`, or one that it leaves as it is"
+            )
+        });
+    short.chain(replaced).collect()
 }
 
 fn text(value: &Value) -> String {
@@ -88,11 +142,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cli;
 
-    fn refused(model: &str, settings: &Value, is_direct: bool) -> String {
+    fn refused(model: &str, settings: &Value, backend: &str) -> String {
         let profile = Profile {
             role: "target".to_owned(),
-            backend: "codex_exec".to_owned(),
+            backend: backend.to_owned(),
             model: model.to_owned(),
             endpoint: String::new(),
             temperature: None,
@@ -100,7 +155,8 @@ mod tests {
             reasoning_effort: String::new(),
             settings: serde_json::from_value(settings.clone()).unwrap(),
         };
-        check(&profile, is_direct).err().unwrap_or_default()
+        let cli = cli::find(backend);
+        check(&profile, cli).err().unwrap_or_default()
     }
 
     #[test]
@@ -109,31 +165,89 @@ mod tests {
             "codex_exec_sandbox": "read-only", "codex_exec_network_access": "true",
             "codex_exec_web_search": "true", "codex_exec_profile": "prof",
         });
-        let words = refused("m", &all, false);
+        let words = refused("m", &all, "codex_exec");
         for never in NEVER {
             assert!(words.contains(never.key), "{words}");
         }
-        for (model, settings, is_direct, want) in [
-            ("m", json!({}), false, ""),
+        let (codex, cursor) = ("codex_exec", "cursor_exec");
+        for (model, settings, backend, want) in [
+            ("m", json!({}), codex, ""),
             (
                 "m",
                 json!({"codex_exec_sandbox": "danger-full-access"}),
-                false,
+                codex,
                 "",
             ),
-            ("", json!({}), false, "model.target"),
-            ("", json!({}), true, ""),
-            ("m", json!({"agent_max_tokens": 9}), false, ""),
+            ("", json!({}), codex, "model.target"),
+            ("", json!({}), cursor, ""),
+            ("", json!({}), "declared_exec", "model.target"),
+            ("m", json!({"agent_max_tokens": 9}), codex, ""),
             (
                 "m",
                 json!({"agent_max_tokens": 9}),
-                true,
+                cursor,
                 "agent_max_tokens",
             ),
+            // Nobody has measured what a declared one needs.
+            (
+                "m",
+                json!({"agent_max_memory_mib": 64}),
+                "declared_exec",
+                "",
+            ),
+            (
+                "gemini-3-flash",
+                json!({"version": "0.61.0"}),
+                "gemini_exec",
+                "model.target: gemini-3.8-flash",
+            ),
+            (
+                "gemini-3-flash",
+                json!({"version": "0.62.0"}),
+                "gemini_exec",
+                "",
+            ),
+            ("gemini-2.5-pro", json!({}), "gemini_exec", ""),
         ] {
-            let words = refused(model, &settings, is_direct);
+            let words = refused(model, &settings, backend);
             assert_eq!(words.is_empty(), want.is_empty(), "{settings}: {words}");
             assert!(words.contains(want), "{settings}: {words}");
         }
+    }
+
+    #[test]
+    fn a_limit_below_what_a_program_takes_for_itself_is_refused() {
+        for cli in cli::ALL {
+            for (key, need) in [
+                ("agent_max_memory_mib", cli.needs.memory_mib),
+                ("agent_max_disk_mib", cli.needs.disk_mib),
+            ] {
+                let words = refused("m", &json!({key: need - 1}), cli.backend);
+                assert!(words.contains(key), "{cli:?}: {words}");
+                assert!(words.contains(&need.to_string()), "{cli:?}: {words}");
+                assert_eq!(refused("m", &json!({key: need}), cli.backend), "");
+            }
+            // Whoever sets nothing has enough of both.
+            let (usual, needs) = (limits(&Map::new()), cli.needs);
+            assert!(usual.memory_bytes >= 2 * needs.memory_mib * MIB, "{cli:?}");
+            assert!(usual.disk_bytes >= 2 * needs.disk_mib * MIB, "{cli:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_bounds_a_task_and_the_rest_is_as_usual() {
+        let usual = Limits::default();
+        assert_eq!(limits(&Map::new()), usual);
+        let set = json!({
+            "agent_max_memory_mib": 700, "agent_max_disk_mib": 80, "agent_max_processes": 90,
+        });
+        let bounds = limits(set.as_object().unwrap());
+        let wanted = Limits {
+            memory_bytes: 700 * MIB,
+            disk_bytes: 80 * MIB,
+            processes: 90,
+            ..usual
+        };
+        assert_eq!(bounds, wanted);
     }
 }

@@ -17,8 +17,13 @@ use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, int};
 use skillopt_core::role::Role;
 
+pub use crate::gemini_chat::reasoning::thinking as gemini_thinking;
+
 use crate::declare::{BackendKey, Declaration, Options, also, key};
 use crate::{claude_chat, gemini_chat, minimax_chat, openai_chat, openai_compatible, qwen_chat};
+
+/// How hard a model thinks where nobody says.
+pub const USUAL_EFFORT: &str = "medium";
 
 /// The chat backends that an agent's model calls may go to.
 const PROVIDERS: &[Declaration] = &[
@@ -53,6 +58,41 @@ pub(crate) const MAX_TOKENS: BackendKey = key(
     "Most tokens of one task of an agent, sent and received; 0 is no limit.",
 );
 
+/// Most memory of a task.
+pub(crate) const MAX_MEMORY: BackendKey = key(
+    "agent_max_memory_mib",
+    Kind::Int {
+        min: 64,
+        max: 1 << 20,
+    },
+    "2048",
+    "Most memory of one task of an agent and of all that it starts, in MiB; more ends the task, which has \
+     failed then.",
+);
+/// Most disk of a task.
+pub(crate) const MAX_DISK: BackendKey = key(
+    "agent_max_disk_mib",
+    Kind::Int {
+        min: 16,
+        max: 1 << 20,
+    },
+    "1024",
+    "Most that may lie in the folders of one task of an agent, its home included, in MiB; more ends the \
+     task, which has failed then.",
+);
+/// Most processes of a task.
+pub(crate) const MAX_PROCESSES: BackendKey = key(
+    "agent_max_processes",
+    // Programs of agents use some forty threads, and hang without a word where they get none.
+    Kind::Int {
+        min: 64,
+        max: 1 << 15,
+    },
+    "512",
+    "Most processes and threads of one task of an agent at the same time; more end the task, which has \
+     failed then.",
+);
+
 /// The release of the program, where it is not the one that was tried.
 pub(crate) const RELEASE: BackendKey = key(
     "agent_version",
@@ -79,16 +119,47 @@ pub(crate) struct Traits<'a> {
     pub(crate) provider: &'a str,
     /// The release whose flags and events are known.
     pub(crate) version: &'a str,
-    /// The key of its own that says how hard the model thinks; it wins over `reasoning_effort`.
-    pub(crate) effort: Option<&'a str>,
+    /// What its program is told of how hard the model thinks.
+    pub(crate) effort: Effort<'a>,
+    /// Whether its program is told the most tokens of one answer.
+    pub(crate) max_tokens: bool,
     /// Keys of its own, each with what it is if nobody sets it: that stands for nothing.
     pub(crate) own: &'a [(&'a str, &'a str)],
 }
 
-/// Fills in what may change the answers of an agent.
+/// What an agent's program is told of how hard the model thinks.
+#[derive(Clone, Copy)]
+pub(crate) enum Effort<'a> {
+    /// What this key of its own says, else `reasoning_effort`.
+    Key(&'a str),
+    /// `reasoning_effort`.
+    Shared,
+    /// `reasoning_effort` where it is not the usual one: many servers that the program may ask refuse
+    /// whoever speaks of it, so that somebody must have chosen it.
+    Chosen,
+    /// Nothing: it has no setting for it.
+    Never,
+}
+
+impl Effort<'_> {
+    fn told(self, options: Options<'_>, shared: &str) -> String {
+        let own = match self {
+            Self::Key(key) => options.text(key),
+            Self::Shared | Self::Chosen | Self::Never => None,
+        };
+        match self {
+            Self::Never => String::new(),
+            Self::Chosen if shared == USUAL_EFFORT => String::new(),
+            _ => own.unwrap_or_else(|| shared.to_owned()),
+        }
+    }
+}
+
+/// Fills in what may change the answers of an agent, and takes out what its program is not told.
 pub(crate) fn describe(options: Options<'_>, profile: &mut Profile, traits: &Traits<'_>) {
-    if let Some(effort) = traits.effort.and_then(|key| options.text(key)) {
-        profile.reasoning_effort = effort;
+    profile.reasoning_effort = traits.effort.told(options, &profile.reasoning_effort);
+    if !traits.max_tokens {
+        profile.max_tokens = 0;
     }
     let mut put = |name: &str, value: serde_json::Value| {
         profile.settings.insert(name.to_owned(), value);
@@ -97,7 +168,13 @@ pub(crate) fn describe(options: Options<'_>, profile: &mut Profile, traits: &Tra
     let version = options.text("agent_version");
     let version = version.unwrap_or_else(|| traits.version.to_owned());
     put("version", version.into());
-    for name in ["agent_max_requests", "agent_max_tokens"] {
+    for name in [
+        "agent_max_requests",
+        "agent_max_tokens",
+        "agent_max_memory_mib",
+        "agent_max_disk_mib",
+        "agent_max_processes",
+    ] {
         if let Some(value) = options.get(name) {
             put(name, value);
         }
@@ -117,6 +194,7 @@ pub(crate) fn describe(options: Options<'_>, profile: &mut Profile, traits: &Tra
         .unwrap_or_else(|| traits.provider.to_owned());
     let mut upstream = Profile {
         backend: provider.clone(),
+        max_tokens: 0,
         reasoning_effort: String::new(),
         ..profile.clone()
     };

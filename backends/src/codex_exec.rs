@@ -105,6 +105,9 @@ const KEYS: &[BackendKey] = &[
     agents::PROVIDER,
     agents::MAX_REQUESTS,
     agents::MAX_TOKENS,
+    agents::MAX_MEMORY,
+    agents::MAX_DISK,
+    agents::MAX_PROCESSES,
     agents::RELEASE,
     agents::EMPTY_RETRIES,
 ];
@@ -120,7 +123,8 @@ fn describe(options: Options<'_>, profile: &mut Profile) {
         let traits = agents::Traits {
             provider: "openai_chat",
             version: VERSION,
-            effort: Some("codex_exec_reasoning_effort"),
+            effort: agents::Effort::Key("codex_exec_reasoning_effort"),
+            max_tokens: false,
             own: &[
                 ("codex_exec_sandbox", "workspace-write"),
                 ("codex_exec_profile", ""),

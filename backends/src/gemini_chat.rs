@@ -4,7 +4,7 @@ mod body;
 mod client;
 mod fault;
 mod read;
-mod reasoning;
+pub(crate) mod reasoning;
 mod signature;
 
 use std::sync::Arc;

@@ -1,7 +1,13 @@
 //! The checks that look at more than one value (training spec 7.8, D16, D35).
 
+use serde_json::Map;
+use skillopt_backends::registry;
+use skillopt_core::job::Profile;
+
 use crate::address;
-use crate::choices::{AnswerMode, LrControlMode, LrScheduler, SplitMode, UpdateMode};
+use crate::choices::{
+    AnswerMode, LrControlMode, LrScheduler, ReasoningEffort, SplitMode, UpdateMode,
+};
 use crate::context::Context;
 use crate::flat::{Flat, LATER_BENCHMARKS};
 use crate::node::{Data, Node, Origin};
@@ -87,6 +93,7 @@ pub(crate) fn all(
     second_copies(config, &mut findings);
     addresses(config, &mut findings);
     together(config, &mut findings);
+    untold(config, &mut findings);
     simulated(config, &mut findings);
 }
 
@@ -276,6 +283,71 @@ fn together(config: &RunConfig, findings: &mut Findings<'_>) {
                     .push(about(format!("{reason} (model of the {})", role.as_str()))),
             }
         }
+    }
+}
+
+/// The program of an agent has not every setting that a model has. What it is not told is said here, if
+/// somebody set it.
+fn untold(config: &RunConfig, findings: &mut Findings<'_>) {
+    if !config.has_agent() {
+        return;
+    }
+    let backend = config.target_backend.as_str();
+    let told = |effort: &str, max_tokens: u32| {
+        let mut profile = Profile {
+            role: Role::Target.as_str().to_owned(),
+            backend: backend.to_owned(),
+            model: config.target_model.clone(),
+            endpoint: String::new(),
+            temperature: None,
+            max_tokens,
+            reasoning_effort: effort.to_owned(),
+            settings: Map::new(),
+        };
+        config.backends.describe(Role::Target, &mut profile);
+        profile
+    };
+    let effort = config.reasoning_effort.as_str();
+    let keys = registry::find(backend).map_or(&[][..], |backend| backend.keys);
+    // A key of its own takes the place of the shared one.
+    let has_own = keys.iter().any(|key| {
+        key.base.ends_with("_effort") && config.backends.get(Role::Target, key.base).is_some()
+    });
+    let is_heard = effort.is_empty() || has_own || !told(effort, 0).reasoning_effort.is_empty();
+    let limit = config.answer_limit_of_agents();
+    for (path, name, is_lost, could_be) in [
+        (
+            "model.reasoning_effort",
+            "reasoning_effort",
+            !is_heard,
+            !told(ReasoningEffort::High.as_str(), 0)
+                .reasoning_effort
+                .is_empty(),
+        ),
+        (
+            "env.max_completion_tokens",
+            "max_completion_tokens",
+            told("", limit).max_tokens == 0,
+            told("", 1).max_tokens > 0,
+        ),
+    ] {
+        let node = findings.flat.known.get(name);
+        let is_chosen = node.is_some_and(|node| !node.is_blank() && !node.origin.is_shipped_base());
+        if !(is_lost && is_chosen) {
+            continue;
+        }
+        let reason = match (could_be, backend, name) {
+            (true, ..) => format!(
+                "is the usual value, which `{backend}` leaves to its program; any other is sent"
+            ),
+            (false, "declared_exec", "reasoning_effort") => format!(
+                "is not told to `{backend}`; let the declaration hold `{{effort}}` where it goes"
+            ),
+            (false, ..) => {
+                format!("is not told to `{backend}`, whose program has no setting for it")
+            }
+        };
+        findings.warning(path, name, format!("{reason} (model of the target)"));
     }
 }
 

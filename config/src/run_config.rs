@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
+use skillopt_backends::declare::Work;
+use skillopt_backends::registry;
 
 use crate::backend_settings::BackendSettings;
 use crate::choices::{
@@ -252,5 +254,23 @@ impl RunConfig {
     #[must_use]
     pub fn slot_count(&self) -> usize {
         self.slots.unwrap_or(self.workers)
+    }
+
+    /// Returns the most tokens of one answer that the program of a target which is an agent is told; 0
+    /// leaves it to the program, and so does the usual number: an agent's answers hold its thoughts and
+    /// the calls of its tools, too.
+    #[must_use]
+    pub fn answer_limit_of_agents(&self) -> u32 {
+        let is_usual = self.max_completion_tokens == Self::default().max_completion_tokens;
+        match self.has_agent() && !is_usual {
+            true => self.max_completion_tokens,
+            false => 0,
+        }
+    }
+
+    /// Returns whether the target is an agent.
+    pub(crate) fn has_agent(&self) -> bool {
+        let backend = registry::find(&self.target_backend);
+        backend.is_some_and(|backend| backend.target == Some(Work::Agent))
     }
 }

@@ -413,6 +413,102 @@ fn described(config: &RunConfig, role: Role) -> Profile {
 }
 
 #[test]
+fn what_the_program_of_an_agent_is_not_told_is_said() {
+    let declared =
+        "model.agent_cli={name: a, command: [a, --effort, \"{effort}\"], skills: s, wire: chat}";
+    let set = ["model.reasoning_effort", "env.max_completion_tokens"];
+    for (backend, more, values, want) in [
+        (
+            "codex_exec",
+            "",
+            ["high", "900"],
+            [None, Some("no setting")],
+        ),
+        ("claude_code_exec", "", ["medium", "900"], [None, None]),
+        ("copilot_exec", "", ["high", "900"], [None, None]),
+        (
+            "copilot_exec",
+            "",
+            ["medium", "16384"],
+            [Some("the usual value"); 2],
+        ),
+        ("cursor_exec", "", ["max", "900"], [Some("no setting"); 2]),
+        // Whoever wants nothing sent loses nothing.
+        (
+            "cursor_exec",
+            "",
+            ["none", "16384"],
+            [None, Some("no setting")],
+        ),
+        (
+            "declared_exec",
+            "",
+            ["low", "900"],
+            [Some("`{effort}`"), Some("no setting")],
+        ),
+        (
+            "declared_exec",
+            declared,
+            ["low", "900"],
+            [None, Some("no setting")],
+        ),
+        // What the role has of its own takes the place of what both share.
+        (
+            "codex_exec",
+            "model.codex_exec_reasoning_effort=none",
+            ["high", "900"],
+            [None, Some("no setting")],
+        ),
+        ("openai_compatible", "", ["high", "900"], [None, None]),
+    ] {
+        let own = [0, 1].map(|at| format!("{}={}", set[at], values[at]));
+        let target = format!("model.target_backend={backend}");
+        let mut sets = vec![target.as_str(), &own[0], &own[1]];
+        sets.extend(Some(more).filter(|more| !more.is_empty()));
+        let (_, warnings) = resolve("env: {name: searchqa}", &sets).expect("valid");
+        for (key, want) in set.iter().zip(want) {
+            let said = warnings.iter().find(|warning| warning.key == *key);
+            let said = said.map(ToString::to_string);
+            let is_as_wanted = match (&said, want) {
+                (Some(said), Some(word)) => said.contains(word) && said.contains(backend),
+                (said, want) => said.is_some() == want.is_some(),
+            };
+            assert!(is_as_wanted, "{sets:?}: {said:?}, wanted {want:?}");
+        }
+        // Nobody is told of what nobody has set.
+        let (_, warnings) = resolve("env: {name: searchqa}", &sets[..1]).expect("valid");
+        let about = |warning: &&Warning| set.contains(&warning.key.as_str());
+        assert_eq!(warnings.iter().find(about), None, "{backend}");
+    }
+}
+
+#[test]
+fn the_usual_effort_is_the_one_that_agents_leave_to_their_programs() {
+    let usual = RunConfig::default().reasoning_effort;
+    assert_eq!(usual.as_str(), skillopt_backends::agents::USUAL_EFFORT);
+}
+
+#[test]
+fn limits_of_one_task_have_bounds() {
+    let yaml = "env: {name: searchqa}\nmodel: {target_backend: codex_exec}";
+    for (set, want) in [
+        ("model.agent_max_memory_mib=64", None),
+        ("model.agent_max_memory_mib=63", Some("from 64 to 1048576")),
+        ("model.agent_max_memory_mib=2GiB", Some("a whole number")),
+        ("model.agent_max_disk_mib=0", Some("from 16 to 1048576")),
+        ("model.agent_max_processes=8", Some("from 64 to 32768")),
+        ("model.agent_max_process=64", Some("agent_max_processes")),
+    ] {
+        let refused = resolve(yaml, &[set]).err().map(|e| e.to_string());
+        let is_as_wanted = match (&refused, want) {
+            (Some(words), Some(want)) => words.contains(want),
+            (words, want) => words.is_some() == want.is_some(),
+        };
+        assert!(is_as_wanted, "{set}: {refused:?}");
+    }
+}
+
+#[test]
 fn credentials_are_never_shown() {
     let yaml = "env: {name: searchqa, search_token: tok-9, own: {password: pw-9}}\n\
                 model: {azure_openai_api_key: sk-9, target_qwen_chat_api_key: 99}\n\

@@ -351,7 +351,10 @@ pub fn profile(config: &RunConfig, role: Role) -> Profile {
         model: model.clone(),
         endpoint: String::new(),
         temperature: None,
-        max_tokens: 0,
+        max_tokens: match role {
+            Role::Target => config.answer_limit_of_agents(),
+            Role::Optimizer => 0,
+        },
         reasoning_effort: config.reasoning_effort.as_str().to_owned(),
         settings: Map::new(),
     };

@@ -1,8 +1,6 @@
 //! Claude Code CLI (exec-CLIs spec 5).
 
-use serde_json::Value;
-
-use super::{Call, Cli, Errand, Range, SKILL_NAME, Version, args, env};
+use super::{Call, Cli, Errand, Needs, Range, SKILL_NAME, Version, args};
 use crate::relay::Wire;
 use crate::streams::Dialect;
 
@@ -17,6 +15,11 @@ pub(super) const CLAUDE: Cli = Cli {
     wire: Wire::Messages,
     is_direct: false,
     dialect: Dialect::Claude,
+    needs: Needs {
+        memory_mib: 300,
+        disk_mib: 16,
+    },
+    replaces: &[],
     call,
 };
 
@@ -39,9 +42,7 @@ fn call(errand: &Errand<'_>) -> Call {
     if let Some(effort) = effort(errand.effort) {
         words.extend(args(&["--effort", effort]));
     }
-    let thinking = errand.settings.get("claude_code_exec_max_thinking_tokens");
-    let thinking = thinking.map_or(Some(THINKING), Value::as_u64);
-    if let Some(tokens) = thinking.filter(|n| *n > 0) {
+    if let Some(tokens) = thinking(errand) {
         words.extend(["--max-thinking-tokens".to_owned(), tokens.to_string()]);
     }
     if let Some(name) = errand.setting("claude_code_exec_profile") {
@@ -50,27 +51,23 @@ fn call(errand: &Errand<'_>) -> Call {
             &format!("Profile: {name}"),
         ]));
     }
-    let mut variables = env(&[
-        ("CLAUDE_CONFIG_DIR", &format!("{}/.claude", errand.home)),
-        ("ANTHROPIC_BASE_URL", &errand.url("")),
-        ("ANTHROPIC_API_KEY", errand.key),
-        ("DISABLE_AUTOUPDATER", "1"),
-        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        // The relay tries again; the CLI would for minutes.
-        ("CLAUDE_CODE_MAX_RETRIES", "0"),
-        ("API_TIMEOUT_MS", "600000"),
-        // Root inside the sandbox is nobody outside.
-        ("IS_SANDBOX", "1"),
-    ]);
-    if errand.max_tokens > 0 {
-        variables.insert(
-            "CLAUDE_CODE_MAX_OUTPUT_TOKENS".to_owned(),
-            errand.max_tokens.to_string(),
-        );
-    }
     Call {
         args: words,
-        env: variables,
+        env: errand.env(
+            &[
+                ("CLAUDE_CONFIG_DIR", &format!("{}/.claude", errand.home)),
+                ("ANTHROPIC_BASE_URL", &errand.url("")),
+                ("ANTHROPIC_API_KEY", errand.key),
+                ("DISABLE_AUTOUPDATER", "1"),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+                // The relay tries again; the CLI would for minutes.
+                ("CLAUDE_CODE_MAX_RETRIES", "0"),
+                ("API_TIMEOUT_MS", "600000"),
+                // Root inside the sandbox is nobody outside.
+                ("IS_SANDBOX", "1"),
+            ],
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+        ),
         // A slash and the skill's name puts its text into the first request.
         stdin: format!("/{SKILL_NAME} {}", errand.prompt),
         files: errand.skill_in(".claude/skills"),
@@ -79,6 +76,24 @@ fn call(errand: &Errand<'_>) -> Call {
 
 /// Most tokens of thinking where nobody says.
 const THINKING: u64 = 16_384;
+/// The interface takes no smaller number, but for none at all.
+const THINKING_MIN: u64 = 1_024;
+
+/// Returns the most tokens of thinking; `None` leaves it to the CLI.
+fn thinking(errand: &Errand<'_>) -> Option<u64> {
+    if let Some(tokens) = errand.settings.get("claude_code_exec_max_thinking_tokens") {
+        return tokens.as_u64().filter(|tokens| *tokens > 0);
+    }
+    if errand.max_tokens == 0 {
+        return Some(THINKING);
+    }
+    // Thoughts count as part of an answer: they must leave room for the rest of it.
+    let half = u64::from(errand.max_tokens) / 2;
+    match half < THINKING_MIN {
+        true => Some(0),
+        false => Some(half.min(THINKING)),
+    }
+}
 
 /// Returns how hard the model thinks in a word that the CLI knows; `None` leaves it to the CLI.
 fn effort(word: &str) -> Option<&'static str> {

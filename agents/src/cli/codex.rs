@@ -1,6 +1,6 @@
 //! Codex CLI (exec-CLIs spec 4). The sandbox is ours, so its own is off; retries are the relay's.
 
-use super::{Call, Cli, Errand, File, Range, SKILL_NAME, Version, args, env, escaped};
+use super::{Call, Cli, Errand, File, Needs, Range, SKILL_NAME, Version, args, env, escaped};
 use crate::relay::Wire;
 use crate::streams::Dialect;
 
@@ -15,6 +15,11 @@ pub(super) const CODEX: Cli = Cli {
     wire: Wire::Responses,
     is_direct: false,
     dialect: Dialect::Codex,
+    needs: Needs {
+        memory_mib: 160,
+        disk_mib: 16,
+    },
+    replaces: &[],
     call,
 };
 

@@ -1,6 +1,6 @@
 //! GitHub Copilot CLI with a provider of our own (exec-CLIs spec 6.2): no login is needed.
 
-use super::{Call, Cli, Errand, Range, Version, args, env, escaped};
+use super::{Call, Cli, Errand, Needs, Range, Version, args, escaped};
 use crate::relay::Wire;
 use crate::streams::Dialect;
 
@@ -15,6 +15,11 @@ pub(super) const COPILOT: Cli = Cli {
     wire: Wire::Chat,
     is_direct: false,
     dialect: Dialect::Copilot,
+    needs: Needs {
+        memory_mib: 360,
+        disk_mib: 300,
+    },
+    replaces: &[],
     call,
 };
 
@@ -34,16 +39,22 @@ fn call(errand: &Errand<'_>) -> Call {
     if errand.setting("copilot_exec_allow_all_tools") != Some("false") {
         words.push("--allow-all-tools".to_owned());
     }
+    if !errand.effort.is_empty() {
+        words.extend(args(&["--reasoning-effort", errand.effort]));
+    }
     Call {
         args: words,
-        env: env(&[
-            ("COPILOT_HOME", &format!("{}/.copilot", errand.home)),
-            ("COPILOT_OFFLINE", "true"),
-            ("COPILOT_AUTO_UPDATE", "false"),
-            ("COPILOT_PROVIDER_BASE_URL", &errand.url("/v1")),
-            ("COPILOT_PROVIDER_API_KEY", errand.key),
-            ("COPILOT_MODEL", errand.model),
-        ]),
+        env: errand.env(
+            &[
+                ("COPILOT_HOME", &format!("{}/.copilot", errand.home)),
+                ("COPILOT_OFFLINE", "true"),
+                ("COPILOT_AUTO_UPDATE", "false"),
+                ("COPILOT_PROVIDER_BASE_URL", &errand.url("/v1")),
+                ("COPILOT_PROVIDER_API_KEY", errand.key),
+                ("COPILOT_MODEL", errand.model),
+            ],
+            "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS",
+        ),
         stdin: with_skill(errand),
         files: errand.skill_in(".agents/skills"),
     }

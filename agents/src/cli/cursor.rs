@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use super::copilot::with_skill;
-use super::{Call, Cli, Errand, File, Range, Version, args, env};
+use super::{Call, Cli, Errand, File, Needs, Range, Version, args, env};
 use crate::relay::Wire;
 use crate::streams::Dialect;
 
@@ -23,6 +23,11 @@ pub(super) const CURSOR: Cli = Cli {
     wire: Wire::Chat,
     is_direct: true,
     dialect: Dialect::Cursor,
+    needs: Needs {
+        memory_mib: 64,
+        disk_mib: 16,
+    },
+    replaces: &[],
     call,
 };
 

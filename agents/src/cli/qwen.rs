@@ -1,7 +1,9 @@
 //! Qwen Code (exec-CLIs spec 6.4).
 
+use serde_json::json;
+
 use super::copilot::with_skill;
-use super::{Call, Cli, Errand, Range, Version, args, env};
+use super::{Call, Cli, Errand, File, Needs, Range, Version, args};
 use crate::relay::Wire;
 use crate::streams::Dialect;
 
@@ -16,10 +18,22 @@ pub(super) const QWEN: Cli = Cli {
     wire: Wire::Chat,
     is_direct: false,
     dialect: Dialect::Qwen,
+    needs: Needs {
+        memory_mib: 880,
+        disk_mib: 16,
+    },
+    replaces: &[],
     call,
 };
 
 fn call(errand: &Errand<'_>) -> Call {
+    let mut files = errand.skill_in(".agents/skills");
+    if !errand.effort.is_empty() {
+        // Its own setting of this kind is sent in a form that few servers know.
+        let body = json!({"reasoning_effort": errand.effort});
+        let settings = json!({"model": {"generationConfig": {"extra_body": body}}});
+        files.push(File::home(".qwen/settings.json", settings.to_string()));
+    }
     Call {
         args: args(&[
             "--auth-type",
@@ -30,12 +44,15 @@ fn call(errand: &Errand<'_>) -> Call {
             "stream-json",
             "--yolo",
         ]),
-        env: env(&[
-            ("OPENAI_API_KEY", errand.key),
-            ("OPENAI_BASE_URL", &errand.url("/v1")),
-            ("OPENAI_MODEL", errand.model),
-        ]),
+        env: errand.env(
+            &[
+                ("OPENAI_API_KEY", errand.key),
+                ("OPENAI_BASE_URL", &errand.url("/v1")),
+                ("OPENAI_MODEL", errand.model),
+            ],
+            "QWEN_CODE_MAX_OUTPUT_TOKENS",
+        ),
         stdin: with_skill(errand),
-        files: errand.skill_in(".agents/skills"),
+        files,
     }
 }

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use skillopt_backends::agents::declared::Declared;
+use skillopt_backends::declare::Options;
+use skillopt_backends::registry;
+use skillopt_core::job::Profile;
 
 use super::*;
 
@@ -23,7 +26,7 @@ fn with_settings<T>(settings: &Value, prompt: &str, work: impl FnOnce(&Errand<'_
         port: 8080,
         key: "dummy-key",
         effort: "high",
-        max_tokens: 1_000,
+        max_tokens: 40_000,
         home: "/inside",
         work: "/inside/project",
         wants_files: false,
@@ -138,6 +141,72 @@ fn what_an_option_says_stands_in_the_call() {
         let call = with_settings(&settings, "Count.", cli.call);
         let all = format!("{call:?}");
         assert_eq!(all.contains(word), has, "{backend} {settings}: {all}");
+    }
+}
+
+/// Settings that every model has: how hard it thinks, and the most tokens of one answer.
+type Said<'a> = (&'a str, u32);
+
+/// Returns what of these settings is left for the program of a backend.
+fn left(backend: &str, (effort, max_tokens): Said<'_>) -> (String, u32) {
+    let mut profile = Profile {
+        role: "target".to_owned(),
+        backend: backend.to_owned(),
+        model: THINKER.to_owned(),
+        endpoint: String::new(),
+        temperature: None,
+        max_tokens,
+        reasoning_effort: effort.to_owned(),
+        settings: Map::new(),
+    };
+    let declared = registry::find(backend).unwrap();
+    (declared.describe)(Options(&|_| None), &mut profile);
+    (profile.reasoning_effort, profile.max_tokens)
+}
+
+/// A model that every CLI takes for one that thinks.
+const THINKER: &str = "gemini-3-pro";
+
+fn told(cli: &Cli, (effort, max_tokens): Said<'_>) -> Call {
+    with_errand("Count.", |errand| {
+        (cli.call)(&Errand {
+            model: THINKER,
+            effort,
+            max_tokens,
+            ..*errand
+        })
+    })
+}
+
+/// What a backend keeps of a setting its program is told, and what it takes out the program has no
+/// place for: nothing is lost on the way that nobody speaks of.
+#[test]
+fn a_program_is_told_what_its_backend_keeps_for_it() {
+    for cli in ALL {
+        let nothing = told(cli, ("", 0));
+        for effort in ["low", "high", "xhigh"] {
+            let kept = left(cli.backend, (effort, 0)).0;
+            let is_heard = told(cli, (effort, 0)) != nothing;
+            assert_eq!(!kept.is_empty(), is_heard, "{cli:?}: {effort}");
+            assert!(kept.is_empty() || kept == effort, "{cli:?}: {kept}");
+        }
+        let kept = left(cli.backend, ("", 900)).1;
+        let is_heard = told(cli, ("", 900)) != nothing;
+        assert_eq!(kept > 0, is_heard, "{cli:?}");
+        if is_heard {
+            let call = format!("{:?}", told(cli, ("", 900)));
+            assert!(call.contains("900"), "{cli:?}: {call}");
+        }
+    }
+}
+
+#[test]
+fn thoughts_leave_room_for_the_rest_of_an_answer() {
+    let claude = find("claude_code_exec").unwrap();
+    for (max_tokens, want) in [(0, 16_384), (100_000, 16_384), (9_000, 4_500), (900, 0)] {
+        let args = told(claude, ("", max_tokens)).args;
+        let at = args.iter().position(|arg| arg == "--max-thinking-tokens");
+        assert_eq!(args[at.unwrap() + 1], want.to_string(), "{max_tokens}");
     }
 }
 

@@ -42,8 +42,16 @@ impl Wanted {
         }
     }
 
+    /// Returns one that is built in.
+    pub(super) const fn known(&self) -> Option<&'static Cli> {
+        match self {
+            Self::Known(cli) => Some(cli),
+            Self::Declared(_) => None,
+        }
+    }
+
     pub(super) fn is_direct(&self) -> bool {
-        matches!(self, Self::Known(cli) if cli.is_direct)
+        self.known().is_some_and(|cli| cli.is_direct)
     }
 
     pub(super) fn install(

@@ -23,7 +23,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         let traits = super::Traits {
             provider: "claude_chat",
             version: "2.1.197",
-            effort: Some("claude_code_exec_effort"),
+            effort: super::Effort::Key("claude_code_exec_effort"),
+            max_tokens: true,
             own: &[
                 ("claude_code_exec_profile", ""),
                 ("claude_code_exec_max_thinking_tokens", "16384"),

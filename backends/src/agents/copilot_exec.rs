@@ -26,7 +26,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         let traits = super::Traits {
             provider: "openai_compatible",
             version: "1.0.102",
-            effort: None,
+            effort: super::Effort::Chosen,
+            max_tokens: true,
             own: &[("copilot_exec_allow_all_tools", "true")],
         };
         super::describe(options, profile, &traits);

@@ -27,7 +27,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         let traits = super::Traits {
             provider: "",
             version: "2026.1.28",
-            effort: None,
+            effort: super::Effort::Never,
+            max_tokens: false,
             own: &[("cursor_exec_sandbox", "enabled")],
         };
         super::describe(options, profile, &traits);

@@ -3,6 +3,7 @@
 use skillopt_core::job::Profile;
 use skillopt_core::kind::Kind;
 
+use super::Effort;
 use super::declared::Declared;
 use crate::declare::{BackendKey, Declaration, Label, Options, Work, checked, document, key};
 
@@ -58,7 +59,11 @@ fn describe(options: Options<'_>, profile: &mut Profile) {
             .as_ref()
             .map_or("openai_compatible", Declared::provider),
         version: read.as_ref().map_or("", |cli| cli.version.as_str()),
-        effort: None,
+        effort: match &declared {
+            Some(value) if value.to_string().contains("{effort}") => Effort::Shared,
+            _ => Effort::Never,
+        },
+        max_tokens: false,
         own: &[],
     };
     super::describe(options, profile, &traits);

@@ -15,14 +15,15 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     }],
     optimizer: false,
     target: Some(Work::Agent),
-    default_model: |_| Some("gemini-3-flash"),
+    default_model: |_| Some("gemini-3.8-flash"),
     timeout_seconds: Some(600.0),
     keys: KEYS,
     describe: |options, profile| {
         let traits = super::Traits {
             provider: "gemini_chat",
             version: "0.61.0",
-            effort: None,
+            effort: super::Effort::Chosen,
+            max_tokens: true,
             own: &[],
         };
         super::describe(options, profile, &traits);

@@ -22,7 +22,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         let traits = super::Traits {
             provider: "openai_compatible",
             version: "1.18.33",
-            effort: None,
+            effort: super::Effort::Chosen,
+            max_tokens: true,
             own: &[],
         };
         super::describe(options, profile, &traits);

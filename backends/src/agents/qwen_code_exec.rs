@@ -22,7 +22,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         let traits = super::Traits {
             provider: "qwen_chat",
             version: "0.15.10",
-            effort: None,
+            effort: super::Effort::Chosen,
+            max_tokens: true,
             own: &[],
         };
         super::describe(options, profile, &traits);

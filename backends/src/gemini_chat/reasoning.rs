@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 /// Returns what to say for an effort; nothing for a model that does not think, or whose name tells
 /// nothing of it.
-pub(super) fn thinking(model: &str, effort: &str) -> Option<Value> {
+#[must_use]
+pub fn thinking(model: &str, effort: &str) -> Option<Value> {
     let (major, minor) = version(model)?;
     let is_pro = model.contains("pro");
     if (major, minor) == (2, 5) {

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use skillopt_tests::support::Sim;
 use skillopt_tests::support::folder::{holding, rows};
 use skillopt_tests::support::program::{command, run};
 
 use crate::books::{self, BOOKS};
 use crate::caps::used;
-use crate::scene::{KEY, SKILL, Scene};
+use crate::scene::{ANSWER_TOKENS, KEY, SKILL, Scene};
 use crate::scripts::{Question, knows, learns, questions};
 
 /// Returns the rows of an evaluation by their item.
@@ -66,13 +66,34 @@ fn counts_as_the_model(scene: &Scene) {
     assert!(answered.input > 0 && answered.output > 0, "{answered:?}");
 }
 
+/// Checks that a CLI tells the model how hard to think and how long an answer may be, as its run says and
+/// as far as it can: `places` are where both stand in a request, empty for what it has no setting for.
+#[track_caller]
+fn hands_on(scene: &Scene, places: [&str; 2]) {
+    let requests = scene.requests();
+    let values = [json!(EFFORT), json!(ANSWER_TOKENS)];
+    for (place, value) in places.into_iter().zip(values) {
+        let mut bodies = requests.iter().map(|request| &request["body"]);
+        let is_said = bodies.any(|body| body.pointer(place) == Some(&value));
+        assert!(
+            place.is_empty() || is_said,
+            "{place} is never {value}: {requests:?}"
+        );
+    }
+}
+
+/// Something else than programs say of themselves.
+const EFFORT: &str = "high";
+
 /// Has a CLI answer `N` questions, the last of them wrongly.
 #[track_caller]
-fn answers_questions<const N: usize>(backend: &str) {
+fn answers_questions<const N: usize>(backend: &str, told: [&str; 2]) {
     let scene = Scene::real(backend);
     let asked: [Question; N] = questions(&scene);
     scene.script(knows(&asked, 0));
-    run(&mut scene.eval("out", &["--test_env_num", &N.to_string()])).code(0);
+    let effort = format!("model.reasoning_effort={EFFORT}");
+    let some = ["--test_env_num", &N.to_string(), "--set", &effort];
+    run(&mut scene.eval("out", &some)).code(0);
     let expected = std::array::from_fn(|at| {
         let is_right = at + 1 < N;
         (
@@ -83,36 +104,41 @@ fn answers_questions<const N: usize>(backend: &str) {
     });
     checked::<N>(&scene, expected);
     counts_as_the_model(&scene);
+    hands_on(&scene, told);
 }
+
+/// Where both stand in a request for Chat Completions.
+const OF_CHAT: [&str; 2] = ["/reasoning_effort", "/max_tokens"];
 
 #[test]
 fn codex_answers_questions() {
-    answers_questions::<3>("codex_exec");
+    answers_questions::<3>("codex_exec", ["/reasoning/effort", ""]);
 }
 
 #[test]
 fn claude_code_answers_questions() {
-    answers_questions::<3>("claude_code_exec");
+    answers_questions::<3>("claude_code_exec", ["/output_config/effort", "/max_tokens"]);
 }
 
 #[test]
 fn copilot_answers_questions() {
-    answers_questions::<2>("copilot_exec");
+    answers_questions::<2>("copilot_exec", OF_CHAT);
 }
 
 #[test]
 fn opencode_answers_questions() {
-    answers_questions::<2>("opencode_exec");
+    answers_questions::<2>("opencode_exec", OF_CHAT);
 }
 
 #[test]
 fn gemini_answers_questions() {
-    answers_questions::<2>("gemini_exec");
+    // By its name this model does not think.
+    answers_questions::<2>("gemini_exec", ["", "/generationConfig/maxOutputTokens"]);
 }
 
 #[test]
 fn qwen_code_answers_questions() {
-    answers_questions::<2>("qwen_code_exec");
+    answers_questions::<2>("qwen_code_exec", OF_CHAT);
 }
 
 /// Checks what became of the books.

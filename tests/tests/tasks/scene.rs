@@ -37,6 +37,9 @@ budget:
   prices: prices.yaml
 ";
 
+/// Most tokens of an answer to one of these questions.
+pub(crate) const ANSWER_TOKENS: u32 = 200;
+
 /// The benchmark where a test says nothing else.
 const QUESTIONS: &str = "\
 env:

@@ -28,7 +28,7 @@ impl Question {
     }
 
     /// Words that only a request holds whose agent has read this question.
-    fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         format!("code phrase does record {} carry", self.id)
     }
 }
