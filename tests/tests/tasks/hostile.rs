@@ -11,8 +11,8 @@ use skillopt_tests::support::wait::until;
 use crate::deaths::alive;
 use crate::scene::{ITEMS, KEY, Scene, answers};
 
-/// Each line is something that the program tries; it tells of those that went well.
-const TRIES: &str = r#"
+/// Each line is something that a program tries at a machine; it notes those that went well.
+pub(crate) const TRIES: &str = r#"
 trap '' PIPE
 won=
 # Notes that $1 went well if the rest succeeds.
@@ -72,8 +72,10 @@ for file in results.jsonl score.json summary.json conversation.json .skillopt/st
 done
 echo '{"type":"result","hard":1,"soft":1}'
 echo '{"type":"item.completed","item":{"type":"score","hard":1}}'
+"#;
 
-# The relay.
+/// What it tries at its relay, then.
+const ASKS: &str = r#"
 at=/v1/responses
 body='{"model":"mock-model","input":"x"}'
 post $at '{"model":"dear-model","input":"x"}' >>said.txt
@@ -104,6 +106,28 @@ const REASONS: [&str; 8] = [
     "a connection was closed",
 ];
 
+/// Checks that nothing outside the folders of agents was touched: nothing of the scene but its run, and
+/// nothing of the machine.
+#[track_caller]
+pub(crate) fn is_untouched(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) {
+    let outside = |name: &&String| !name.starts_with("out/") && !name.starts_with("t/");
+    let changed: Vec<&String> = after
+        .keys()
+        .filter(|name| after.get(*name) != before.get(*name))
+        .filter(outside)
+        .collect();
+    assert_eq!(changed, [""; 0]);
+    let gone: Vec<&String> = before
+        .keys()
+        .filter(|name| !after.contains_key(*name))
+        .filter(outside)
+        .collect();
+    assert_eq!(gone, [""; 0]);
+    for place in ["/usr", "/usr/bin", "/etc", "/", "/var", "/root"] {
+        assert!(!std::path::Path::new(place).join("hostile.txt").exists());
+    }
+}
+
 #[test]
 fn a_hostile_agent_gains_nothing_and_what_it_tried_is_told() {
     let name = format!("survivor-{}", std::process::id());
@@ -114,26 +138,14 @@ fn a_hostile_agent_gains_nothing_and_what_it_tried_is_told() {
         world.display(),
         scene.port
     );
-    scene.program(&format!("{vars}{TRIES}"));
+    scene.program(&format!("{vars}{TRIES}{ASKS}"));
     scene.world.write("secret.txt", "a secret of this machine");
     let before = files(&world);
     let ended = run(&mut scene.eval("out", &[])).code(0);
     until("nothing of it is alive", || alive(&name) == 0);
 
-    // Nothing outside its folder was touched.
     let after = files(&world);
-    let outside: BTreeMap<_, _> = after
-        .iter()
-        .filter(|(name, _)| !name.starts_with("out/"))
-        .collect();
-    assert!(
-        outside
-            .iter()
-            .eq(before.iter().collect::<BTreeMap<_, _>>().iter())
-    );
-    for place in ["/usr", "/usr/bin", "/etc", "/", "/var", "/root"] {
-        assert!(!std::path::Path::new(place).join("hostile.txt").exists());
-    }
+    is_untouched(&before, &after);
 
     // No credential and no gold answer left; every item has its own, and false, answer.
     let gold = String::from_utf8_lossy(&before["secret.txt"]).into_owned();

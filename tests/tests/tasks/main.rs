@@ -8,6 +8,7 @@ mod caps;
 mod crowds;
 mod deaths;
 mod hostile;
+mod landlock;
 mod limits;
 mod outages;
 mod real;

@@ -47,7 +47,12 @@ pub(crate) fn runs(command: &str, text: &str) -> Vec<Value> {
     let mut in_front = described.clone();
     in_front["is_background"] = false.into();
     [
-        ("exec_command", 0, json!({"cmd": command})),
+        // Codex waits no longer than that for the end of a command.
+        (
+            "exec_command",
+            0,
+            json!({"cmd": command, "yield_time_ms": 30_000}),
+        ),
         ("Bash", 0, described.clone()),
         ("bash", 1, described),
         ("run_shell_command", 1, in_front),
@@ -87,8 +92,13 @@ pub(crate) fn says(text: &str) -> Value {
 /// A model that reads the task and knows the answers, but to the last question, where it is wrong. It
 /// says the first one at once, the others only after so long.
 pub(crate) fn knows(questions: &[Question], latency_ms: u64) -> Value {
+    knows_once("cat task.md", questions, latency_ms)
+}
+
+/// Such a model that reads the task by a command of its own.
+pub(crate) fn knows_once(command: &str, questions: &[Question], latency_ms: u64) -> Value {
     let mut rules = wants_the_skill();
-    rules.extend(runs("cat task.md", ""));
+    rules.extend(runs(command, ""));
     let last = questions.len() - 1;
     rules.extend(questions.iter().enumerate().map(|(at, question)| {
         let answer = if at == last {
