@@ -147,7 +147,8 @@ macro_rules! conformance {
                 a_prompt_that_does_not_fit_is_given_up a_broken_answer_is_tried_again
                 an_error_in_the_midst_of_an_answer_is_none
                 a_silent_server_is_left_at_the_deadline a_dropped_call_leaves_the_server
-                no_key_is_in_what_a_failure_says a_redirect_is_not_followed
+                no_key_is_in_what_a_failure_says no_key_is_in_an_answer_that_echoes_it
+                a_redirect_is_not_followed
                 equal_requests_are_equal_bytes
             );
         }

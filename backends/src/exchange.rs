@@ -10,6 +10,8 @@ use skillopt_core::secret::Secret;
 
 use crate::address::Address;
 use crate::auth::Auth;
+use crate::clean::clean;
+use crate::contract::ChatReply;
 use crate::error::CallError;
 use crate::failure;
 use crate::http::{Answer, Call, Ends, Http, accept_events, is_events, json_body, json_headers};
@@ -56,12 +58,24 @@ impl Exchange {
         }
     }
 
-    /// Posts a body and reads the whole answer. `limit` is for all of it: signing in, and doing so
-    /// once more when a token was withdrawn.
+    /// Posts a body and has the whole answer read. The credential that was sent shows in nothing that
+    /// comes of it, whatever the server says: one of a sign-in is known here alone. `limit` is for all
+    /// of it: signing in, and doing so once more when a token was withdrawn.
     ///
     /// # Errors
     /// See [`CallError`]: any answer but 200 is one.
-    pub(crate) async fn post(
+    pub(crate) async fn ask(
+        &self,
+        address: &Address,
+        body: &impl Serialize,
+        limit: Duration,
+        read: impl FnOnce(&Success) -> Result<ChatReply, CallError>,
+    ) -> Result<ChatReply, CallError> {
+        let success = self.post(address, body, limit).await?;
+        clean(read(&success), &[success.secret()])
+    }
+
+    async fn post(
         &self,
         address: &Address,
         body: &impl Serialize,

@@ -7,6 +7,7 @@ mod address;
 pub mod agents;
 mod auth;
 mod claude_chat;
+pub mod clean;
 mod cli;
 mod codex_exec;
 #[cfg(feature = "conformance")]

@@ -14,7 +14,7 @@ use crate::auth::Auth;
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::declare::Local;
 use crate::error::CallError;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Success};
 
 /// The version of the interface that is spoken.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
@@ -85,22 +85,25 @@ impl ChatModel for Client {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
         let temperature = request.temperature.or(self.temperature);
         let body = Body::new(request, temperature, self.style);
-        let answer = self.exchange.post(&self.address, &body, request.timeout);
-        let answer = answer.await?;
         let by_tool = request
             .schema
             .as_ref()
             .filter(|_| !Generation::of(&request.model).binds_schemas());
-        let reader = Reader {
-            endpoint: &self.address.shown,
-            secrets: &[answer.secret()],
-            schema_tool: by_tool.map(|schema| schema.name.as_str()),
+        let read = |answer: &Success| {
+            let reader = Reader {
+                endpoint: &self.address.shown,
+                secrets: &[answer.secret()],
+                schema_tool: by_tool.map(|schema| schema.name.as_str()),
+            };
+            if answer.is_stream {
+                reader.read_stream(&answer.body)
+            } else {
+                reader.read(&answer.body)
+            }
         };
-        if answer.is_stream {
-            reader.read_stream(&answer.body)
-        } else {
-            reader.read(&answer.body)
-        }
+        self.exchange
+            .ask(&self.address, &body, request.timeout, read)
+            .await
     }
 }
 

@@ -10,6 +10,7 @@ use skillopt_core::job::Profile;
 
 use super::generation;
 use super::result;
+use crate::clean::clean;
 use crate::cli::{Desk, Envelope, Prompt, Run, environment, images, system};
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::declare::Local;
@@ -127,12 +128,12 @@ impl ChatModel for Client {
         };
         let output = run.output().await?;
         let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
-        result::Reader {
+        let reader = result::Reader {
             endpoint: NAME,
             secrets: &secrets,
             request,
-        }
-        .read(&output)
+        };
+        clean(reader.read(&output), &secrets)
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use skillopt_core::job::Profile;
 
 use super::events;
+use crate::clean::clean;
 use crate::cli::{Desk, Envelope, Prompt, Run, environment, images};
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::declare::Local;
@@ -171,12 +172,12 @@ impl ChatModel for Client {
         let output = run.output().await?;
         let last_message = std::fs::read_to_string(desk.file(LAST_MESSAGE)).unwrap_or_default();
         let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
-        events::Reader {
+        let reader = events::Reader {
             endpoint: NAME,
             secrets: &secrets,
             request,
-        }
-        .read(&output, &last_message)
+        };
+        clean(reader.read(&output, &last_message), &secrets)
     }
 }
 

@@ -246,6 +246,19 @@ pub async fn no_key_is_in_what_a_failure_says(kit: &Kit) {
     }
 }
 
+/// Wherever the server puts it.
+pub async fn no_key_is_in_an_answer_that_echoes_it(kit: &Kit) {
+    for body in [
+        (kit.wire.answer)(&format!("you sent {KEY}")),
+        (kit.wire.tool_call)(KEY, &json!({"echo": KEY})),
+    ] {
+        let reply = told(kit, &body).await.expect("an answer");
+        let said = format!("{reply:?}");
+        assert!(!said.contains(KEY), "{said}");
+        assert!(said.contains("[redacted]"), "{said}");
+    }
+}
+
 /// A key must not reach another address.
 pub async fn a_redirect_is_not_followed(kit: &Kit) {
     let body = (kit.wire.answer)("Paris");

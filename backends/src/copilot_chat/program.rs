@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 
 use super::events;
+use crate::clean::clean;
 use crate::cli::{Desk, Run, environment, images};
 use crate::contract::{ChatModel, ChatReply, ChatRequest, Message, Role};
 use crate::declare::Local;
@@ -110,12 +111,12 @@ impl ChatModel for Client {
         let output = run.output().await?;
         let usage = std::fs::read(desk.file(USAGE)).unwrap_or_default();
         let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
-        events::Reader {
+        let reader = events::Reader {
             endpoint: NAME,
             secrets: &secrets,
             model: &request.model,
-        }
-        .read(&output, &usage)
+        };
+        clean(reader.read(&output, &usage), &secrets)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::auth::Auth;
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::declare::Local;
 use crate::error::CallError;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Success};
 
 const KEY_NAME: &str = "x-goog-api-key";
 
@@ -82,17 +82,20 @@ impl ChatModel for Client {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
         let temperature = request.temperature.or(self.temperature);
         let body = Body::new(request, temperature, self.thinks);
-        let answer = self.exchange.post(&self.address, &body, request.timeout);
-        let answer = answer.await?;
-        let reader = Reader {
-            endpoint: &self.address.shown,
-            secrets: &[answer.secret()],
+        let read = |answer: &Success| {
+            let reader = Reader {
+                endpoint: &self.address.shown,
+                secrets: &[answer.secret()],
+            };
+            if answer.is_stream {
+                reader.read_stream(&answer.body)
+            } else {
+                reader.read(&answer.body)
+            }
         };
-        if answer.is_stream {
-            reader.read_stream(&answer.body)
-        } else {
-            reader.read(&answer.body)
-        }
+        self.exchange
+            .ask(&self.address, &body, request.timeout, read)
+            .await
     }
 }
 

@@ -15,7 +15,7 @@ use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::declare::Local;
 use crate::dialect::{chat_completions, responses};
 use crate::error::CallError;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Success};
 use crate::tokens::Tokens;
 
 /// A client of one account.
@@ -139,18 +139,21 @@ impl Client {
                 extra: &Map::new(),
             },
         };
-        let timeout = request.timeout;
-        let answer = self.exchange.post(address, &body, timeout).await?;
-        let reader = chat_completions::Reader {
-            endpoint: &address.shown,
-            secrets: &[answer.secret()],
-            call_prefix: "call_",
+        let read = |answer: &Success| {
+            let reader = chat_completions::Reader {
+                endpoint: &address.shown,
+                secrets: &[answer.secret()],
+                call_prefix: "call_",
+            };
+            if answer.is_stream {
+                reader.read_stream(&answer.body)
+            } else {
+                reader.read(&answer.body)
+            }
         };
-        if answer.is_stream {
-            reader.read_stream(&answer.body)
-        } else {
-            reader.read(&answer.body)
-        }
+        self.exchange
+            .ask(address, &body, request.timeout, read)
+            .await
     }
 
     async fn responses(
@@ -165,13 +168,16 @@ impl Client {
             reasoning_effort: effort,
             streams: self.exchange.streams,
         };
-        let timeout = request.timeout;
-        let answer = self.exchange.post(address, &body, timeout).await?;
-        let read = if answer.is_stream {
-            responses::read_stream
-        } else {
-            responses::read
+        let read = |answer: &Success| {
+            let read = if answer.is_stream {
+                responses::read_stream
+            } else {
+                responses::read
+            };
+            read(&answer.body, &address.shown, answer.secret())
         };
-        read(&answer.body, &address.shown, answer.secret())
+        self.exchange
+            .ask(address, &body, request.timeout, read)
+            .await
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use skillopt_backends::clean::{clean, is_credential};
 use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Gate, Worked, Workspace};
 use skillopt_core::secret::Secret;
 use skillopt_runtime::redact::redact;
@@ -83,7 +84,7 @@ impl ChatModel for Guarded {
             answer = new.client.chat(request).await;
             linked = new;
         }
-        clean(answer, &linked.secrets)
+        clean(answer, &shown_never(&linked.secrets))
     }
 
     async fn work(
@@ -105,43 +106,16 @@ impl ChatModel for Guarded {
             Ok((reply, worked)) => (Ok(reply), worked),
             Err(error) => (Err(error), Worked::default()),
         };
-        Ok((clean(reply, &linked.secrets)?, worked))
+        Ok((clean(reply, &shown_never(&linked.secrets))?, worked))
     }
 }
-
-/// Shorter ones are no credentials, and taking them out would shred ordinary words.
-const SECRET_MIN: usize = 8;
 
 fn shown_never(secrets: &[Secret]) -> Vec<&str> {
     secrets
         .iter()
         .map(|secret| secret.expose().trim())
-        .filter(|secret| secret.len() >= SECRET_MIN)
+        .filter(is_credential)
         .collect()
-}
-
-fn clean(answer: Result<ChatReply, CallError>, secrets: &[Secret]) -> Result<ChatReply, CallError> {
-    let secrets = shown_never(secrets);
-    let clean = |text: &mut String| {
-        if secrets.iter().any(|secret| text.contains(secret)) {
-            *text = redact(text, &secrets);
-        }
-    };
-    match answer {
-        Ok(mut reply) => {
-            clean(&mut reply.text);
-            for call in &mut reply.tool_calls {
-                clean(&mut call.arguments);
-            }
-            Ok(reply)
-        }
-        Err(mut error) => {
-            if let Some(detail) = error.detail_mut() {
-                clean(detail);
-            }
-            Err(error)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! A key shows in nothing that the program writes, wherever it was given and whatever a server
 //! does with it.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::{Value, json};
 use skillopt_backends::conformance::server::{Reply, Seen, Server};
 use skillopt_backends::conformance::wire::CHAT_COMPLETIONS;
 use skillopt_tests::support::program::{command, run};
@@ -24,16 +26,20 @@ fn echo(status: u16) -> Server {
     })
 }
 
-/// Returns the files below a folder that hold the key.
+/// Returns the files below a folder that hold the key, except where it was put.
 fn with_canary(folder: &Path, except: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
             let path = entry.path();
+            let is_ours = !except.as_os_str().is_empty() && path.starts_with(except);
+            if is_ours {
+                continue;
+            }
             if path.is_dir() {
                 folders.push(path);
-            } else if path != except && holds(&std::fs::read(&path).unwrap_or_default()) {
+            } else if holds(&std::fs::read(&path).unwrap_or_default()) {
                 found.push(path);
             }
         }
@@ -46,11 +52,22 @@ fn holds(bytes: &[u8]) -> bool {
     bytes.windows(canary.len()).any(|part| part == canary)
 }
 
-/// Gives a key in one way, to a server of each kind, and looks through all that was written.
+/// Gives a key in one way, to a server of each kind, and looks through all that was written. The
+/// path that is handed over is where the key may lie.
 #[track_caller]
 fn check(give: impl Fn(&mut Command, &Path)) {
+    check_with("key", echo, |_, call, place| give(call, place));
+}
+
+/// The same where the key lies below `place`, with servers of the caller's.
+#[track_caller]
+fn check_with(
+    place: &str,
+    serve: impl Fn(u16) -> Server,
+    give: impl Fn(&Server, &mut Command, &Path),
+) {
     for status in [200, 400, 401, 500] {
-        let (world, server) = (World::new(), echo(status));
+        let (world, server) = (World::new(), serve(status));
         let url = format!("model.openai_compatible_base_url={}/v1", server.url());
         let record = [
             "train",
@@ -64,8 +81,8 @@ fn check(give: impl Fn(&mut Command, &Path)) {
         call.args(["--set", &url]);
         call.args(["model.retry_attempts=2", "train.num_epochs=1"]);
         call.current_dir(world.path(""));
-        let key_file = world.path("key");
-        give(&mut call, &key_file);
+        let place = world.path(place);
+        give(&server, &mut call, &place);
         let ended = run(&mut call);
         let was_sent = server
             .seen()
@@ -75,8 +92,13 @@ fn check(give: impl Fn(&mut Command, &Path)) {
         for said in [&ended.stdout, &ended.stderr] {
             assert!(!said.contains(CANARY), "{status}: {said}");
         }
-        let found = with_canary(&world.path(""), &key_file);
+        let found = with_canary(&world.path(""), &place);
         assert!(found.is_empty(), "{status}: {found:?}");
+        let recorded = world.text("tape.jsonl");
+        assert!(
+            status != 200 || recorded.contains("[redacted]"),
+            "{recorded}"
+        );
     }
 }
 
@@ -104,6 +126,73 @@ fn a_key_that_a_variable_or_a_file_holds_is_nowhere_but_there() {
         std::fs::write(file, format!("{CANARY}\n")).expect("a key");
         let place = format!("model.openai_compatible_api_key=file:{}", file.display());
         call.arg(place);
+    });
+}
+
+#[test]
+fn a_key_of_a_configuration_file_is_nowhere_but_there() {
+    check_with("config.yaml", echo, |_, _, config| {
+        let text = std::fs::read_to_string(config).expect("a configuration");
+        let keyed = format!("model:\n  openai_compatible_api_key: {CANARY}\n");
+        let text = text.replacen("model:\n", &keyed, 1);
+        std::fs::write(config, text).expect("a configuration");
+    });
+}
+
+/// As a cluster mounts it: links to a folder that is replaced as a whole.
+#[test]
+fn a_key_of_a_mounted_secret_is_nowhere_but_there() {
+    check_with("mounted", echo, |_, call, mounted| {
+        let version = mounted.join("..2026_01_02");
+        std::fs::create_dir_all(&version).expect("a folder");
+        std::fs::write(version.join("api-key"), CANARY).expect("a key");
+        symlink("..2026_01_02", mounted.join("..data")).expect("a link");
+        symlink("..data/api-key", mounted.join("api-key")).expect("a link");
+        let place = mounted.join("api-key");
+        call.arg(format!(
+            "model.openai_compatible_api_key=file:{}",
+            place.display()
+        ));
+    });
+}
+
+/// Escaped as a form, it is another text.
+const APPLICATION_SECRET: &str = "a+/b-cnry-7f3a91d2e8b64c05";
+
+/// A server that gives tokens, each with the canary in it, and says what it was sent.
+fn echo_with_tokens(status: u16) -> Server {
+    Server::start(move |seen: &Seen, number| {
+        let said = seen.echo();
+        let gives_token = seen.path.ends_with("/oauth2/v2.0/token");
+        match (gives_token, status) {
+            // Somebody whose token is refused asks for another one, and is refused that.
+            (true, 200 | 500) => Reply::json(200, &token(number)),
+            (true, 401) if number == 0 => Reply::json(200, &token(number)),
+            (true, _) => Reply::json(status, &json!({"error": "invalid_client", "sent": said})),
+            (false, 200) => Reply::json(200, &(CHAT_COMPLETIONS.answer)(&said)),
+            (false, _) => Reply::json(status, &(CHAT_COMPLETIONS.error)(&said)),
+        }
+    })
+}
+
+fn token(number: usize) -> Value {
+    json!({"access_token": format!("token-{number}-{CANARY}"), "expires_in": 3_600})
+}
+
+#[test]
+fn the_secret_of_an_application_and_the_tokens_that_it_gets_are_nowhere() {
+    check_with("nowhere", echo_with_tokens, |server, call, _| {
+        let url = server.url();
+        call.args([
+            "model.backend=openai_chat",
+            "model.azure_openai_auth_mode=client_credentials",
+            "model.azure_openai_tenant_id=t",
+            "model.azure_openai_client_id=c",
+            "model.azure_openai_token_hosts=127.0.0.1",
+        ]);
+        call.arg(format!("model.azure_openai_authority={url}"));
+        call.arg(format!("model.azure_openai_endpoint={url}"));
+        call.env("AZURE_CLIENT_SECRET", APPLICATION_SECRET);
     });
 }
 

@@ -8,7 +8,7 @@ use super::{Body, Reader, Style};
 use crate::address::Address;
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::error::CallError;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Success};
 
 /// Names an error that hides in an answer that looks like a success.
 pub(crate) type Hidden = fn(body: &[u8], endpoint: &str, secret: &str) -> Option<CallError>;
@@ -60,24 +60,27 @@ impl ChatModel for Server {
                 extra: &self.extra,
             },
         };
-        let timeout = request.timeout;
-        let answer = self.exchange.post(&self.address, &body, timeout).await?;
         let endpoint = self.address.shown.as_str();
-        let reader = Reader {
-            endpoint,
-            secrets: &[answer.secret()],
-            call_prefix: self.call_prefix,
+        let read = |answer: &Success| {
+            let reader = Reader {
+                endpoint,
+                secrets: &[answer.secret()],
+                call_prefix: self.call_prefix,
+            };
+            let read = if answer.is_stream {
+                reader.read_stream(&answer.body)
+            } else {
+                reader.read(&answer.body)
+            };
+            read.map_err(|error| match error {
+                CallError::Malformed { .. } => {
+                    (self.hidden)(&answer.body, endpoint, answer.secret()).unwrap_or(error)
+                }
+                other => other,
+            })
         };
-        let read = if answer.is_stream {
-            reader.read_stream(&answer.body)
-        } else {
-            reader.read(&answer.body)
-        };
-        read.map_err(|error| match error {
-            CallError::Malformed { .. } => {
-                (self.hidden)(&answer.body, endpoint, answer.secret()).unwrap_or(error)
-            }
-            other => other,
-        })
+        self.exchange
+            .ask(&self.address, &body, request.timeout, read)
+            .await
     }
 }

@@ -81,7 +81,7 @@ impl Source for ManagedIdentity {
             body: Bytes::new(),
             ends: Ends::after(LIMIT),
         };
-        fetch(&self.http, call, secret).await
+        fetch(&self.http, call, &[secret]).await
     }
 }
 
@@ -101,10 +101,10 @@ impl Source for ClientCredentials {
         let path = format!("/{}/oauth2/v2.0/token", escaped(&self.tenant));
         let address = Address::new(&self.authority, &path)?;
         let secret = self.secret.expose().trim();
+        let as_sent = escaped(secret);
         let body = format!(
-            "grant_type=client_credentials&client_id={}&client_secret={}&scope={}",
+            "grant_type=client_credentials&client_id={}&client_secret={as_sent}&scope={}",
             escaped(&self.client_id),
-            escaped(secret),
             escaped(&self.scope)
         );
         let mut headers = HeaderMap::new();
@@ -118,7 +118,7 @@ impl Source for ClientCredentials {
             body: body.into(),
             ends: Ends::after(LIMIT),
         };
-        fetch(&self.http, call, secret).await
+        fetch(&self.http, call, &[secret, &as_sent]).await
     }
 }
 
@@ -133,7 +133,7 @@ struct Answer {
     expires_in: Option<Value>,
 }
 
-async fn fetch(http: &Http, call: Call<'_>, secret: &str) -> Result<Fetched, CallError> {
+async fn fetch(http: &Http, call: Call<'_>, secrets: &[&str]) -> Result<Fetched, CallError> {
     let endpoint = call.endpoint.to_owned();
     let answer = http.send(call).await?;
     match answer.status {
@@ -143,10 +143,10 @@ async fn fetch(http: &Http, call: Call<'_>, secret: &str) -> Result<Fetched, Cal
             return Err(CallError::Unauthorized {
                 endpoint,
                 status: 400,
-                detail: failure::detail(&answer.body, &[secret]),
+                detail: failure::detail(&answer.body, secrets),
             });
         }
-        _ => return Err(failure::classify(&answer, &endpoint, &[secret])),
+        _ => return Err(failure::classify(&answer, &endpoint, secrets)),
     }
     let token: Answer =
         serde_json::from_slice(&answer.body).map_err(|_| CallError::Connection {
