@@ -1,4 +1,5 @@
-//! What every chat backend that speaks HTTP has to do, as one suite.
+//! What every chat backend that speaks HTTP has to do, as one suite; [`programs`] is the one of those
+//! that are vendors' programs.
 //!
 //! A backend writes a [`Kit`] of a few lines and names it in [`conformance!`](crate::conformance!),
 //! which turns each property into a test against a real server on loopback. No property sleeps.
@@ -6,6 +7,7 @@
 pub mod crowd;
 pub mod kits;
 mod pieces;
+pub mod programs;
 mod properties;
 pub mod server;
 pub mod wire;
@@ -79,16 +81,7 @@ impl Kit {
             found.map(|(_, value)| Value::from(*value))
         };
         let options = Options(&get);
-        let mut profile = Profile {
-            role: "target".to_owned(),
-            backend: self.backend.to_owned(),
-            model: self.model.to_owned(),
-            endpoint: String::new(),
-            temperature: None,
-            max_tokens: 0,
-            reasoning_effort: String::new(),
-            settings: Map::new(),
-        };
+        let mut profile = profile(self.backend, "target", self.model);
         let declared = registry::find(self.backend).expect("a backend of that name");
         (declared.describe)(options, &mut profile);
         let local = Local {
@@ -124,12 +117,30 @@ impl Kit {
     /// Returns a plain request.
     #[must_use]
     pub fn request(&self) -> ChatRequest {
-        let messages = vec![
-            Message::text(Role::System, "Answer briefly."),
-            Message::text(Role::User, "What is the capital of France?"),
-        ];
-        ChatRequest::new(self.model, messages, 64, LONG)
+        ChatRequest::new(self.model, question(), 64, LONG)
     }
+}
+
+/// Returns a profile without settings.
+fn profile(backend: &str, role: &str, model: &str) -> Profile {
+    Profile {
+        role: role.to_owned(),
+        backend: backend.to_owned(),
+        model: model.to_owned(),
+        endpoint: String::new(),
+        temperature: None,
+        max_tokens: 0,
+        reasoning_effort: String::new(),
+        settings: Map::new(),
+    }
+}
+
+/// Returns what the suite asks.
+fn question() -> Vec<Message> {
+    vec![
+        Message::text(Role::System, "Answer briefly."),
+        Message::text(Role::User, "What is the capital of France?"),
+    ]
 }
 
 /// Turns each property of the suite into a test of a [`Kit`].
