@@ -7,7 +7,9 @@ use std::time::Duration;
 use skillopt_backends::CallError;
 use skillopt_core::job::{Failure, FailureClass, Usage};
 use skillopt_queue::rates::{Account, Ask, Go, Hold, Outcome, Rates};
+use skillopt_runtime::retry::HINT_MAX;
 
+use super::Meter;
 use super::instead::Instead;
 
 /// A wait up to this is spent in the slot; for a longer one the job goes back to the queue.
@@ -27,8 +29,30 @@ pub(super) struct Accounts {
     listed: Mutex<HashMap<String, Account>>,
     /// How calls went that nobody was told of yet: account, call, outcome.
     ended: Mutex<Vec<(String, String, Outcome)>>,
-    /// Calls that an account has throttled since it last answered one; those with none are left out.
-    refused: Mutex<HashMap<String, u32>>,
+    /// What befell calls of accounts since they last answered one.
+    troubles: Mutex<HashMap<String, Trouble>>,
+    /// How long an account may fail all calls before it pauses the runs that use it.
+    failing_max: Duration,
+}
+
+/// What befell calls of an account that has not answered one since.
+#[derive(Debug, Default)]
+struct Trouble {
+    /// Calls that it throttled.
+    throttled: u32,
+    /// How the last one ended.
+    last: String,
+}
+
+impl Meter {
+    /// Lets an account that fails all calls pause its runs after `failing_max`, if that is sooner than
+    /// after the quarter of an hour that a cluster waits: in a process of its own somebody is looking
+    /// on. An account that throttles is there, and is waited for as everywhere.
+    #[must_use]
+    pub fn with_failing_max(mut self, failing_max: Duration) -> Self {
+        self.accounts.failing_max = failing_max.min(STUCK_MAX);
+        self
+    }
 }
 
 impl Accounts {
@@ -37,7 +61,8 @@ impl Accounts {
             rates,
             listed: Mutex::default(),
             ended: Mutex::default(),
-            refused: Mutex::default(),
+            troubles: Mutex::default(),
+            failing_max: STUCK_MAX,
         }
     }
 
@@ -63,8 +88,8 @@ impl Accounts {
                 Ok(Some(Go::Now) | None) | Err(_) => return None,
                 Ok(Some(Go::NotBefore { wait, why, .. })) => (wait, why),
             };
-            if self.stuck_for(account) >= STUCK_MAX {
-                return Some(Instead::Refused(stuck(account)));
+            if let Some(failure) = self.given_up(account) {
+                return Some(Instead::Refused(failure));
             }
             if wait > left {
                 let why = match why {
@@ -89,7 +114,7 @@ impl Accounts {
         }
         let is_trouble = matches!(outcome, Outcome::Throttled(_) | Outcome::Failed);
         if matches!(outcome, Outcome::Answered(_)) {
-            self.refused().remove(account);
+            self.troubles().remove(account);
         }
         if !is_trouble && !self.listed().contains_key(account) {
             return;
@@ -118,36 +143,75 @@ impl Accounts {
     }
 
     /// What a 429 means for the job: it goes back, for it is the account's trouble, not its own.
-    /// Nothing if nobody shares rates: then it is tried again as after any error.
+    /// Nothing if nobody shares rates, or the provider wants more time than a run waits for: then it
+    /// is judged as any error.
     pub(super) fn throttled(&self, account: &str, error: &CallError) -> Option<Instead> {
+        self.rates.as_ref()?;
+        if !matches!(failed(error), Outcome::Nothing) {
+            let mut troubles = self.troubles();
+            troubles.entry(account.to_owned()).or_default().last = error.to_string();
+        }
         let CallError::Throttled { retry_after, .. } = error else {
             return None;
         };
-        self.rates.as_ref()?;
-        if self.stuck_for(account) >= STUCK_MAX {
-            return Some(Instead::Refused(stuck(account)));
+        let silence = self.silence(account);
+        if silence >= STUCK_MAX {
+            return Some(Instead::Refused(self.stuck(account, silence)));
         }
-        let wait = retry_after
-            .unwrap_or_else(|| self.wait_unnamed(account))
-            .min(skillopt_runtime::retry::HINT_MAX);
+        if retry_after.is_some_and(|wait| wait > HINT_MAX) {
+            return None;
+        }
+        let wait = retry_after.unwrap_or_else(|| self.wait_unnamed(account));
         Some(Instead::later(wait, error.to_string()))
     }
 
+    /// Returns why the runs that use an account pause, if it has answered nothing for too long.
+    fn given_up(&self, account: &str) -> Option<Failure> {
+        let throttles = self
+            .listed()
+            .get(account)
+            .is_some_and(|seen| seen.throttled > 0);
+        let most = if throttles {
+            STUCK_MAX
+        } else {
+            self.failing_max
+        };
+        let silence = self.silence(account);
+        let is_over = silence >= most && !silence.is_zero();
+        is_over.then(|| self.stuck(account, silence))
+    }
+
+    fn stuck(&self, account: &str, silence: Duration) -> Failure {
+        let troubles = self.troubles();
+        let last = troubles.get(account).map(|trouble| trouble.last.as_str());
+        let last = last.filter(|words| !words.is_empty());
+        let last = last.map_or_else(String::new, |words| format!(" (the last: {words})"));
+        Failure {
+            class: FailureClass::Provider,
+            cause: format!(
+                "`{account}` has answered no call for {}{last}; look at its limits and its state, \
+                 then resume",
+                span(silence)
+            ),
+        }
+    }
+
     fn wait_unnamed(&self, account: &str) -> Duration {
-        let mut refused = self.refused();
-        let times = refused.entry(account.to_owned()).or_default();
+        let mut troubles = self.troubles();
+        let times = &mut troubles.entry(account.to_owned()).or_default().throttled;
         let (first, most) = WAITS_UNNAMED;
         let wait = first.saturating_mul(1 << (*times).min(20)).min(most);
         *times = times.saturating_add(1);
         wait
     }
 
-    fn refused(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+    fn troubles(&self) -> MutexGuard<'_, HashMap<String, Trouble>> {
         // No section under this lock can panic half-way.
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stuck_for(&self, account: &str) -> Duration {
+    /// Returns how long an account has answered nothing, from its first trouble on.
+    fn silence(&self, account: &str) -> Duration {
         let ms = self.listed().get(account).map_or(0, |a| a.stuck_for_ms);
         Duration::from_millis(ms)
     }
@@ -175,13 +239,10 @@ pub(super) const fn failed(error: &CallError) -> Outcome {
     }
 }
 
-fn stuck(account: &str) -> Failure {
-    Failure {
-        class: FailureClass::Provider,
-        cause: format!(
-            "`{account}` has answered no call for {} minutes; look at its limits and its state, \
-             then resume",
-            STUCK_MAX.as_secs() / 60
-        ),
+/// Says how long a time is, rounded down.
+fn span(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds => format!("{} minutes", seconds / 60),
     }
 }

@@ -24,6 +24,8 @@ struct Model {
     throttled: AtomicU32,
     /// Whether it says nothing of tokens.
     is_silent: AtomicBool,
+    /// Whether its server only fails.
+    is_down: AtomicBool,
 }
 
 #[async_trait]
@@ -32,6 +34,14 @@ impl ChatModel for Model {
         let n = self.calls.fetch_add(1, Ordering::Relaxed);
         let time = lock(&self.times).pop_front();
         tokio::time::sleep(time.unwrap_or(Duration::from_millis(10))).await;
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(CallError::Server {
+                endpoint: "http://models".to_owned(),
+                status: 503,
+                retry_after: None,
+                detail: "down".to_owned(),
+            });
+        }
         let left = self.throttled.load(Ordering::Relaxed);
         if left > 0 {
             self.throttled.store(left - 1, Ordering::Relaxed);
@@ -324,4 +334,48 @@ async fn a_cap_pays_for_no_copies() {
     lock(&rig.model.times).push_back(Duration::from_secs(50));
     rig.call("hangs", 500).await;
     assert_eq!(rig.model.calls.load(Ordering::Relaxed), 41);
+}
+
+/// An account that fails every call is given up after the time that was said, with its last words.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_fails_all_calls_pauses_its_runs_after_the_time_that_was_said() {
+    let rig = Rig::new(false);
+    let meter = Arc::into_inner(rig.meter).expect("nobody else has it");
+    let meter = Arc::new(meter.with_failing_max(Duration::from_secs(60)));
+    let rig = Rig { meter, ..rig };
+    rig.model.is_down.store(true, Ordering::Relaxed);
+    let (mut tries, mut held) = (0, 0);
+    let refused = loop {
+        tries += 1;
+        rig.meter.accounts.look().await;
+        let wait = match rig.call(&tries.to_string(), 0).await {
+            Metered::Made(Err(CallError::Server { .. })) => Duration::from_secs(1),
+            Metered::Not(Instead::Later { wait, .. }) => {
+                held += 1;
+                wait
+            }
+            Metered::Not(Instead::Refused(failure)) => break failure,
+            other => panic!("{other:?}"),
+        };
+        tokio::time::sleep(wait).await;
+    };
+    assert_eq!(refused.class, FailureClass::Provider);
+    for words in ["answered no call for", "HTTP 503", "then resume"] {
+        assert!(refused.cause.contains(words), "{}", refused.cause);
+    }
+    assert!(held >= 2, "its circuit was open {held} times");
+    let calls = rig.model.calls.load(Ordering::Relaxed);
+    assert!((10..=20).contains(&calls), "{calls} calls were made");
+}
+
+/// It is there, and a person has to know when it will do something again.
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_hours_is_no_wait_of_a_run() {
+    let rig = Rig::new(false);
+    let error = CallError::Throttled {
+        endpoint: "http://models".to_owned(),
+        retry_after: Some(Duration::from_secs(2 * 3_600)),
+    };
+    let instead = rig.meter.accounts.throttled("http://models", &error);
+    assert!(instead.is_none(), "{instead:?}");
 }
