@@ -23,6 +23,7 @@ use skillopt_worker::{Settings, Worker};
 use crate::failure::Failure;
 use crate::models::{self, Tape};
 use crate::output::progress::Reporter;
+use crate::output::providers::Providers;
 use crate::purse::Purse;
 use crate::status::{self, Status};
 
@@ -41,8 +42,8 @@ pub(crate) struct Local {
     queue: Arc<dyn Queue>,
     worker: Arc<Worker>,
     scope: String,
-    /// What the run may spend, if somebody said so.
-    purse: Option<Purse>,
+    /// What the run spends, and how fast.
+    purse: Purse,
     /// The database as it was named.
     named_store: String,
     /// How long a run that stops waits for calls under way.
@@ -85,10 +86,7 @@ impl Local {
             models::factory(config, tape),
         );
         let purse = Purse::open(config, &folder, prepared.common.run.as_str())?;
-        let worker = match &purse {
-            Some(purse) => worker.with_meter(purse.meter()),
-            None => worker,
-        };
+        let worker = worker.with_meter(purse.meter());
         Ok(Self {
             purse,
             folder,
@@ -160,15 +158,17 @@ impl Local {
         }
     }
 
-    /// Tells now and then what no event tells: that calls are tried again, and how far the first
-    /// measurement is. Goes on until dropped.
+    /// Tells now and then what no event tells: that calls are tried again, how providers are doing,
+    /// and how far the first measurement is. Goes on until dropped.
     async fn beat(&self, reporter: &Reporter) -> Infallible {
         let (mut retrying, mut written) = (0, None);
+        let mut providers = Providers::default();
         loop {
             tokio::time::sleep(BEAT).await;
-            if let Some(purse) = &self.purse {
-                // Calls under way count as spent, should this process die.
-                drop(purse.write(&self.folder, true).await);
+            // Calls under way count as spent, should this process die.
+            drop(self.purse.write(&self.folder, true).await);
+            for change in providers.changes(&self.purse.accounts().await) {
+                reporter.provider(&change);
             }
             let stats = self.queue.stats().await.ok();
             let delayed = stats.map_or(0, |stats| stats.delayed);
@@ -233,10 +233,9 @@ impl Local {
             shutdown.now.cancel();
             while tasks.join_next().await.is_some() {}
         }
-        if let Some(purse) = &self.purse {
-            purse.write(&self.folder, false).await?;
-        }
-        outcome
+        let written = self.purse.write(&self.folder, false).await;
+        // What stopped the run is said first.
+        outcome.and_then(|done| written.map(|()| done))
     }
 }
 

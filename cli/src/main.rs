@@ -20,6 +20,7 @@ mod purse;
 mod redis_url;
 mod remote;
 mod sim_args;
+mod spent;
 mod start;
 mod status;
 mod tui;

@@ -1,8 +1,14 @@
 //! A failure never becomes a number: the run stops with its cause and an exit code that says so,
 //! what is paid for is kept, and the same command goes on once the fault is lifted.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use skillopt_backends::conformance::server::{Reply, Server};
+use skillopt_backends::conformance::wire::CHAT_COMPLETIONS;
+use skillopt_runtime::clock::Stopwatch;
 use skillopt_tests::support::fake::{Fake, refusal};
 use skillopt_tests::support::folder::{rows, rows_are_real};
 use skillopt_tests::support::program::run;
@@ -137,6 +143,69 @@ fn a_closed_port_pauses_the_run_and_a_server_there_lets_it_go_on() {
     world.trained("whole", &url, ARGS);
     assert_eq!(ok, sim.stats().ok());
     world.same("whole", "a");
+}
+
+/// Its jobs wait while its circuit is open, but the run does not wait for longer than they would have
+/// tried.
+#[test]
+fn a_closed_port_pauses_the_run_though_its_circuit_opens() {
+    let world = World::new();
+    let url = sim::url(sim::closed_port());
+    let patient = [
+        "--slots",
+        "16",
+        "--set",
+        "model.retry_attempts=12",
+        "model.retry_base_ms=400",
+        "model.retry_cap_ms=400",
+    ];
+    let ended = world.ended("a", &url, &patient);
+    let words = [
+        "does not answer: one call at a time",
+        "answered no call for",
+        "no connection to",
+    ];
+    paused(&world, "a", ended, &words);
+    let rows = rows(&world.path("a"));
+    assert!(rows.values().all(Vec::is_empty), "nothing was scored");
+}
+
+/// No run waits for as long as that.
+#[test]
+fn a_provider_that_wants_hours_of_silence_pauses_the_run() {
+    let world = World::new();
+    let sim = Sim::start(&["--p429", "1", "--retry-after", "4000"]);
+    let ended = world.ended("a", &sim.url(), ARGS);
+    paused(&world, "a", ended, &["asked us to slow down"]);
+}
+
+/// A single slot, so that the next call is another item's.
+#[test]
+fn a_throttled_call_slows_the_others_and_changes_no_answer() {
+    let (world, watch) = (World::new(), Stopwatch::start());
+    world.write("skill.md", "Answer with one word.\n");
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&times);
+    let items = 12;
+    let server = Server::start(move |_, number| {
+        seen.lock().unwrap().push(watch.elapsed());
+        if number == items {
+            let wait = ("retry-after", "2".to_owned());
+            return Reply::Answer(429, vec![wait], b"{}".to_vec());
+        }
+        Reply::json(200, &(CHAT_COMPLETIONS.answer)("<answer>Paris</answer>"))
+    });
+    let url = format!("model.openai_compatible_base_url={}/v1", server.url());
+    let eval = |out: &str| run(&mut world.eval(out, &[&*url, "--slots", "1"])).code(0);
+    eval("well");
+    assert_eq!(times.lock().unwrap().len(), items);
+    let ended = eval("throttled");
+    world.same("well", "throttled");
+    let times = times.lock().unwrap();
+    assert_eq!(times.len(), 2 * items + 1, "one call was made twice");
+    let apart = times[items + 1] - times[items];
+    assert!(apart >= Duration::from_millis(1_900), "{apart:?}");
+    ended.says(&["asks for fewer calls (HTTP 429)"]);
 }
 
 #[test]

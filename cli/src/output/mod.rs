@@ -2,6 +2,7 @@
 
 pub(crate) mod diff;
 pub(crate) mod progress;
+pub(crate) mod providers;
 pub(crate) mod table;
 pub(crate) mod words;
 

@@ -9,6 +9,7 @@ use skillopt_coordinator::progress::{Progress, Watcher};
 use skillopt_coordinator::read_model::{RunView, StepRow, Verdict, points, share};
 use skillopt_runtime::Shutdown;
 
+use super::providers::Change;
 use super::words::{number, plural};
 use super::{Out, Paint, Tone};
 
@@ -87,6 +88,20 @@ impl Reporter {
             self.line(&format!(
                 "{calls} failed and will be tried again; the run pauses if that does not help"
             ));
+        }
+    }
+
+    /// Tells that a provider is doing worse, or better.
+    pub(crate) fn provider(&self, change: &Change) {
+        if self.0.out.json {
+            let account = &change.account;
+            let row = json!({
+                "account": account.name, "state": change.state, "throttled": account.throttled,
+                "failed": account.failed,
+            });
+            self.0.out.object("provider", row);
+        } else {
+            self.line(&change.words);
         }
     }
 
