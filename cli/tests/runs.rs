@@ -269,7 +269,7 @@ fn the_doctor_names_what_is_broken() {
     let place = Place::with_data();
     let well = place.run("doctor run.yaml");
     assert_eq!((well.code, well.err.as_str()), (0, ""), "{well:?}");
-    assert_eq!(well.out.matches("● ").count(), 11, "{}", well.out);
+    assert_eq!(well.out.matches("● ").count(), 12, "{}", well.out);
     assert!(
         well.out.contains("● sandbox          bubblewrap 0."),
         "{}",

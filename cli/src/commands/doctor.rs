@@ -2,6 +2,7 @@
 
 mod advice;
 mod agents;
+mod prices;
 mod probe;
 mod sandbox;
 
@@ -123,6 +124,7 @@ fn with_config(args: &DoctorArgs, out: &Out) -> Result<Vec<Check>, Failure> {
         }
     };
     checks.push(agents::check(Some(&config)));
+    checks.extend(prices::check(&config));
     checks.push(folder(&config));
     checks.push(store(&config));
     let prepared = match scratch_prepare(&config) {

@@ -55,6 +55,40 @@ fn a_model_that_answers_is_fine() {
 }
 
 #[test]
+fn a_model_without_a_price_is_named_with_what_to_do() {
+    let world = World::new();
+    world.write(
+        "prices.yaml",
+        "prices:\n  - {model: sim-target, input: 1.5, output: 2}\n",
+    );
+    let prices = |settings: &[&str]| {
+        let ended = doctor(&world, &[settings, &["--offline"]].concat(), &[]).code(0);
+        let lines = ended
+            .stdout
+            .lines()
+            .skip_while(|line| !line.contains(" prices "));
+        lines.take(2).collect::<String>()
+    };
+    let said = prices(&["train.num_epochs=1"]);
+    assert!(said.starts_with('◇'), "{said}");
+    for words in [
+        "target `sim-target`",
+        "optimizer `sim-optimizer`",
+        "budget.prices",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let said = prices(&["budget.prices=prices.yaml"]);
+    assert!(
+        said.contains("the price of optimizer `sim-optimizer` is unknown"),
+        "{said}"
+    );
+    let said = prices(&["budget.prices=prices.yaml", "model.optimizer=sim-target"]);
+    assert!(said.starts_with("● prices"), "{said}");
+    assert!(said.contains("$1.50 and $2.00"), "{said}");
+}
+
+#[test]
 fn a_refused_key_is_named_with_the_place_where_it_is_set() {
     let server = refusing(401, json!({"message": "bad key"}));
     check(
