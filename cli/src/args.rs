@@ -119,7 +119,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Show the workers of a cluster, or send one away
     Workers(WorkersArgs),
-    /// Show what runs, sweeps or tenants of a cluster have used
+    /// Show what runs have used, here or in a cluster
     Usage(UsageArgs),
     /// Show or set what all runs of a tenant together may use
     Caps(CapsArgs),

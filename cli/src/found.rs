@@ -92,17 +92,7 @@ impl Found {
     /// There is none, or it cannot be read.
     pub(crate) fn read(path: &Path, store: Option<&Path>) -> Result<Self, Failure> {
         let folder = RunFolder::new(path);
-        if !is_run(path) {
-            return Err(no_run(path));
-        }
-        let identity = json(&folder.private().join("run.json"))?;
-        let run = text(&identity, "run").ok_or_else(|| {
-            Failure::usage(format!(
-                "the identity file of `{}` is damaged",
-                path.display()
-            ))
-        })?;
-        let run = RunId::new(&run);
+        let (run, identity) = identity(path)?;
         let facts = identity.get("facts").and_then(Value::as_object);
         let facts = facts.cloned().unwrap_or_default();
         let command = text(&facts, "command");
@@ -154,6 +144,24 @@ impl Found {
     pub(crate) fn text(&self, path: &str) -> Result<String, Failure> {
         text_file(&self.folder.root().join(path))
     }
+}
+
+/// Returns the run in `path`, and all that its identity file says.
+///
+/// # Errors
+/// There is none, or the file is damaged.
+pub(crate) fn identity(path: &Path) -> Result<(RunId, Map<String, Value>), Failure> {
+    if !is_run(path) {
+        return Err(no_run(path));
+    }
+    let identity = json(&RunFolder::new(path).private().join("run.json"))?;
+    let run = text(&identity, "run").ok_or_else(|| {
+        Failure::usage(format!(
+            "the identity file of `{}` is damaged",
+            path.display()
+        ))
+    })?;
+    Ok((RunId::new(&run), identity))
 }
 
 /// Reads a text file.

@@ -420,6 +420,53 @@ fn calls_that_are_tried_again_are_told() {
 }
 
 #[test]
+fn a_run_says_what_it_has_used_and_what_for() {
+    let place = Place::with_data();
+    assert_eq!(place.run("train run.yaml -q").code, 0);
+    let rows = |by: &str| -> Vec<Value> {
+        let seen = place.run(&format!("usage outputs/run --by {by} --json"));
+        assert_eq!(seen.code, 0, "{seen:?}");
+        let lines = seen.out.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let whole = rows("run").swap_remove(0);
+    let requests = whole["requests"].as_u64().unwrap();
+    assert!(requests > 0, "{whole}");
+    assert_eq!(whole["cost_usd"], Value::Null, "its price is unknown");
+    assert!(whole["outcomes"]["answer"].as_u64() > Some(0), "{whole}");
+    for by in ["role", "stage", "model"] {
+        let sum: u64 = rows(by)
+            .iter()
+            .filter_map(|row| row["requests"].as_u64())
+            .sum();
+        assert_eq!(sum, requests, "by {by}");
+    }
+    let names = |by: &str| {
+        rows(by)
+            .iter()
+            .map(|row| row["id"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names("role"), ["optimizer", "target"]);
+    assert_eq!(names("model"), ["sim-optimizer", "sim-target"]);
+    // Nothing is asked again, and what was used stays.
+    assert_eq!(place.run("train run.yaml -q").code, 0);
+    assert_eq!(rows("run").swap_remove(0)["requests"], requests);
+    for (args, words) in [
+        ("usage outputs/run --by tenant", "belongs to no tenant"),
+        ("usage data", "`data` holds no run"),
+    ] {
+        let seen = place.run(args);
+        assert!(
+            seen.code == 2 && seen.err.contains(words),
+            "{args}: {seen:?}"
+        );
+    }
+}
+
+#[test]
 fn a_backend_that_changes_nothing_is_warned_of() {
     let place = Place::with_data();
     let text = place.read("run.yaml").replace(

@@ -257,11 +257,11 @@ pub(crate) struct DrainArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  skillopt usage\n  skillopt usage --by tenant\n  skillopt usage 3f9c1a\n  \
-    skillopt usage --by stage 3f9c1a"
+    after_help = "Examples:\n  skillopt usage outputs/first --by stage\n  skillopt usage\n  \
+    skillopt usage --by tenant\n  skillopt usage 3f9c1a\n  skillopt usage --by stage 3f9c1a"
 )]
 pub(crate) struct UsageArgs {
-    /// Only this run, sweep or tenant
+    /// Only this run, sweep or tenant; of a run on this machine its folder
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
     /// Add up by who paid (run, sweep, tenant) or by what calls were for (role, stage, model); by run, a

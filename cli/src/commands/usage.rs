@@ -1,5 +1,9 @@
 //! `skillopt usage`: requests, tokens and dollars, by who paid or by what calls were for.
 
+mod local;
+
+use std::path::Path;
+
 use serde_json::{Value, json};
 use skillopt_coordinator::read_model::LedgerRow;
 use skillopt_proto::v1::{Usage, UsageRequest};
@@ -7,6 +11,7 @@ use skillopt_proto::v1::{Usage, UsageRequest};
 use crate::args::{By, UsageArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::found::is_run;
 use crate::output::Out;
 use crate::output::table::table;
 use crate::output::words::{amount, count, harmless, money};
@@ -31,6 +36,11 @@ impl By {
 }
 
 pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
+    if let Some(folder) = args.id.as_deref().map(Path::new)
+        && is_here(folder, args.remote.coordinator.is_some())
+    {
+        return local::run(folder, args.by.unwrap_or(By::Run), out);
+    }
     let asked = UsageRequest {
         by: args.by.map_or("", By::word).to_owned(),
         id: args.id.clone().unwrap_or_default(),
@@ -54,6 +64,12 @@ pub(crate) fn run(args: &UsageArgs, out: &Out) -> Result<Exit, Failure> {
     }
     tell(by, &answer.rows, out);
     Ok(Exit::Done)
+}
+
+/// Returns whether a run of this machine is meant: a folder with one; or any folder, where nobody
+/// named a cluster.
+fn is_here(folder: &Path, has_cluster: bool) -> bool {
+    is_run(folder) || (!has_cluster && folder.is_dir())
 }
 
 /// Says what was used.
