@@ -129,6 +129,11 @@ pub(crate) fn try_connect(config: &RunConfig, roles: &[Role]) -> Result<(), Call
     Ok(())
 }
 
+/// Returns whether the target is an agent.
+pub(crate) fn has_agent(config: &RunConfig) -> bool {
+    Agent::is_known(&config.target_backend)
+}
+
 /// Refuses a target that is an agent with settings that no agent can have, for a run that is given to
 /// other machines: what they have installed, and which keys, is not known here.
 ///

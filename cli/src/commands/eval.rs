@@ -18,7 +18,7 @@ use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::local::Local;
-use crate::models::{self, Tape};
+use crate::models;
 use crate::output::progress::Reporter;
 use crate::output::words::{amount, count, plural};
 use crate::output::{Out, Tone};
@@ -59,10 +59,7 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
     } = args.config.load()?;
     out.warnings(&warnings);
     check_backends(&config, &[Role::Target])?;
-    let tape = Tape::open(
-        args.tape.record.as_deref(),
-        args.tape.replay_from.as_deref(),
-    )?;
+    let tape = recorded::open(&args.tape, &config)?;
     if tape.calls_models() {
         models::try_connect(&config, &[Role::Target]).map_err(Failure::usage)?;
     }

@@ -31,10 +31,7 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
         warnings,
     } = args.config.load()?;
     out.warnings(&warnings);
-    let tape = Tape::open(
-        args.tape.record.as_deref(),
-        args.tape.replay_from.as_deref(),
-    )?;
+    let tape = recorded::open(&args.tape, &config)?;
     check(&config, &tape)?;
     let name = format!("skillopt_{}_{}", config.env, config.optimizer_model);
     let placed = place(&mut config, &name, out, prepared)?;

@@ -310,7 +310,8 @@ impl ChatModel for Recorded {
         answer
     }
 
-    /// An agent's task is done and not recorded: what it did to its folder is more than answers.
+    /// An agent's task is done and not recorded: what it did to its folder is more than answers. No
+    /// command comes here, for recordings of runs with agents are refused.
     async fn work(
         &self,
         request: &ChatRequest,

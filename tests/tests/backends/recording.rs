@@ -51,6 +51,21 @@ fn a_training_that_was_killed_goes_on_with_its_recording() {
 }
 
 #[test]
+fn a_recording_of_a_run_with_an_agent_is_refused_before_anything_is_spent() {
+    let world = World::new();
+    let url = "http://127.0.0.1:9/v1";
+    for flag in ["--record", "--replay-from"] {
+        let more = ["model.target_backend=codex_exec", flag, "tape.jsonl"];
+        let ended = world.ended("out", url, &more);
+        ended
+            .code(2)
+            .says(&[flag, "`codex_exec` is an agent", "--store"]);
+    }
+    assert!(!world.path("out").exists());
+    assert!(!world.path("tape.jsonl").exists(), "no half of a recording");
+}
+
+#[test]
 fn what_is_no_recording_is_refused_before_anything_is_spent() {
     let world = World::new();
     world.write("tape.jsonl", "{\"score\": 1}\n");
