@@ -54,6 +54,20 @@ pub(super) fn run(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// Makes the calls of a case, and returns what came of them.
+///
+/// # Errors
+/// It cannot be set up.
+pub(super) fn seen(case: &Value) -> Result<Seen, String> {
+    let case = &ours(case);
+    let fake = Fake::new(case).map_err(|e| e.to_string())?;
+    let nowhere = Places::new(([127, 0, 0, 1], 9).into());
+    let case = &nowhere.fill(&fake.fill(case));
+    let az = FakeAz::new(case);
+    let setup = Setup::new(&with_environment(case, &fake), &az)?;
+    Ok(calls::make(&setup, case))
+}
+
 /// Puts into a case what the way that it was recorded says without words.
 fn ours(case: &Value) -> Value {
     let mut case = case.clone();
