@@ -2,6 +2,7 @@
 //! cycles between modules, no file that nobody compiles, pages that tell the truth.
 
 mod dependencies;
+mod kits;
 mod manifest;
 mod module_cycles;
 mod module_tree;
