@@ -1,5 +1,7 @@
 //! Caps, rates and copies, over a model whose times and answers are chosen.
 
+mod soak;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 

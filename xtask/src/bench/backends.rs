@@ -1,13 +1,17 @@
 //! Chat backends against a server in a process of its own: processor time of a call, memory of
 //! thousands of them, and what a hundred thousand leave behind in a bad hour of a provider.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::{Figure, Goal, example};
+use crate::cargo::cargo;
 
 /// Processor time of a client in C++ that does nothing else, on the machine of the goals.
 const LOAD_CLIENT_US: f64 = 14.0;
+
+/// Calls of the soak through caps, rates and the ledger.
+const METERED: u32 = 100_000;
 
 pub(super) fn figures() -> Result<Vec<Figure>> {
     let features = ["--features", "conformance"];
@@ -96,5 +100,30 @@ pub(super) fn figures() -> Result<Vec<Figure>> {
         let value = value.with_context(|| format!("the bench does not tell `{path}`"))?;
         figures.push(Figure::new(name, value, unit, goal));
     }
+    metered()?;
+    figures.push(Figure::new(
+        "soak through caps, rates and the ledger: calls counted once",
+        f64::from(METERED),
+        "calls",
+        Goal::AtLeast(100_000.0),
+    ));
     Ok(figures)
+}
+
+/// Runs the worker's own test of this, which takes the number of calls from its environment.
+fn metered() -> Result<()> {
+    let test = "every_call_of_a_bad_hour_is_counted_once";
+    let head = [
+        "test",
+        "--quiet",
+        "--release",
+        "--package",
+        "skillopt-worker",
+    ];
+    let status = cargo(&[&head[..], &["--lib", test]].concat())
+        .env("SKILLOPT_SOAK", METERED.to_string())
+        .stdout(std::process::Stdio::null())
+        .status()?;
+    ensure!(status.success(), "the test `{test}` ended with {status}");
+    Ok(())
 }
