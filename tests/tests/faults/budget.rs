@@ -77,7 +77,8 @@ fn what_killed_workers_had_reserved_is_given_back() {
         cluster.workers.remove(0).kill();
         cluster.add_worker();
     }
-    let lost = scene.ends_well(run, &cluster, kills * SLOTS);
+    let ended = run.wait();
+    let lost = scene.is_well_but_for("budget_requests", &ended, &cluster, kills * SLOTS);
     let lapsed = number(&cluster, "ZCARD skillopt:{q}:ledger:lapsed");
     println!(
         "{kills} workers killed, {lapsed} reservations of theirs given back, {lost} answers lost"

@@ -162,18 +162,22 @@ impl Scene {
         cluster: &Cluster,
         lost: u64,
     ) -> u64 {
-        const CONFIG: &str = "config.json";
+        const WRITTEN: [&str; 2] = ["config.json", "summary.json"];
         self.has_all(ended, cluster);
         let [whole, out] = [WHOLE, OUT].map(|name| self.world.path(name));
-        folder::same_but(&whole, &out, &[CONFIG]);
-        let [whole, out] = [WHOLE, OUT].map(|name| {
-            let mut config = self.world.json(&format!("{name}/{CONFIG}"));
-            let value = config[key].take();
-            assert!(!value.is_null(), "`{name}` has no `{key}`: {config}");
-            (config, value)
-        });
-        assert_eq!(whole.0, out.0);
-        assert_ne!(whole.1, out.1, "`{key}` is another");
+        folder::same_but(&whole, &out, &WRITTEN);
+        for file in WRITTEN {
+            let [whole, out] = [WHOLE, OUT].map(|name| {
+                let mut json = self.world.json(&format!("{name}/{file}"));
+                let value = taken(&mut json, key);
+                (
+                    json,
+                    value.unwrap_or_else(|| panic!("`{name}/{file}` has no `{key}`")),
+                )
+            });
+            assert_eq!(whole.0, out.0, "{file}");
+            assert_ne!(whole.1, out.1, "`{key}` of `{file}` is another");
+        }
         self.asked_again(cluster, lost)
     }
 
@@ -290,4 +294,11 @@ const LEFT: &str = "\
 /// Lets time pass: the fault lasts, or comes, this long into the run.
 pub(crate) fn after(time: Duration) {
     std::thread::sleep(time);
+}
+
+/// Takes a value out of an object, or of one that lies in it.
+fn taken(json: &mut Value, key: &str) -> Option<Value> {
+    let object = json.as_object_mut()?;
+    let own = object.remove(key);
+    own.or_else(|| object.values_mut().find_map(|value| taken(value, key)))
 }
