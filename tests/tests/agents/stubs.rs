@@ -147,7 +147,7 @@ fn a_program_without_a_package_is_asked_for_its_release() {
          (exec 3<>/dev/tcp/127.0.0.1/47001) 2>/dev/null && exit 1\n\
          echo codex-cli 9.9.9; exit 0\nfi\n{said}"
     );
-    program(&world.path("bin/codex"), &script);
+    world.program("bin/codex", &script);
     let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
     let env = [
         ("PATH", path.as_str()),
@@ -165,7 +165,7 @@ fn a_program_without_a_package_is_asked_for_its_release() {
 
     // One that does not say it is taken as it is.
     let script = format!("[ \"$*\" = --version ] && exit 1\n{said}");
-    program(&world.path("bin/codex"), &script);
+    world.program("bin/codex", &script);
     eval(&world, "third", &env, &all).code(0);
 }
 
