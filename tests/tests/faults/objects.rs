@@ -170,13 +170,12 @@ fn a_store_that_stays_away_is_named_by_all_until_it_is_back() {
 fn a_worker_that_alone_cannot_reach_the_store_leaves_its_jobs_to_others() {
     let (scene, server) = (scene("uniform:20,120"), ObjectServer::start(Vendor::S3));
     let proxy = Proxy::start(server.port());
-    let objects = ["--objects".to_owned(), server.url()];
-    let mut cluster = Cluster::start_with(Shape {
-        coordinator_args: objects.to_vec(),
-        worker_args: objects.to_vec(),
-        env: server.settings_at(server.port()),
-        ..shape(1, 0)
-    });
+    let mut shape = shape(1, 0);
+    for args in [&mut shape.coordinator_args, &mut shape.worker_args] {
+        args.extend(["--objects".to_owned(), server.url()]);
+    }
+    shape.env.extend(server.settings_at(server.port()));
+    let mut cluster = Cluster::start_with(shape);
     let behind = format!("http://127.0.0.1:{}", proxy.port());
     let alone = cluster.add_worker_with(&[("AWS_ENDPOINT_URL", &behind)]);
     proxy.cut();
