@@ -296,7 +296,7 @@ impl Cluster {
             .args(["--http", "127.0.0.1:0", "--scratch"])
             .arg(scratch)
             .args(&self.shape.coordinator_args);
-        let node = self.node(&name, command, redis);
+        let node = self.node(&name, command, redis, &[]);
         assert!(
             node.port != 0,
             "`{name}` does not say its port: {}",
@@ -338,9 +338,8 @@ impl Cluster {
         let mut command = command(["worker", "--name", &name, "--slots", &self.shape.slots]);
         command
             .args(["--http", "127.0.0.1:0"])
-            .args(&self.shape.worker_args)
-            .envs(env.iter().copied());
-        let node = self.node(&name, command, redis);
+            .args(&self.shape.worker_args);
+        let node = self.node(&name, command, redis, env);
         self.workers.push(node);
         self.workers.len() - 1
     }
@@ -351,12 +350,11 @@ impl Cluster {
     }
 
     #[track_caller]
-    fn node(&self, name: &str, mut command: Command, redis: &str) -> Node {
-        let own: Vec<_> = command.get_envs().map(|(key, _)| key.to_owned()).collect();
-        let of_all = self.shape.env.iter().cloned();
+    fn node(&self, name: &str, mut command: Command, redis: &str, own: &[(&str, &str)]) -> Node {
         command
             .env(REDIS_URL, redis)
-            .envs(of_all.filter(|(key, _)| !own.iter().any(|own| own == key.as_str())));
+            .envs(self.shape.env.iter().cloned())
+            .envs(own.iter().copied());
         Node::start(name, &mut command)
     }
 

@@ -178,8 +178,11 @@ fn a_wrong_clock_is_told_also_when_the_blame_falls_on_the_key() {
 #[test]
 fn the_agent_of_the_target_is_looked_for_as_a_worker_does() {
     let world = World::new();
-    let program = world.program("elsewhere/my-codex", "exit 0");
-    world.write("elsewhere/package.json", r#"{"version": "9.9.9"}"#);
+    let program = world.program("node_modules/elsewhere/my-codex", "exit 0");
+    world.write(
+        "node_modules/elsewhere/package.json",
+        r#"{"version": "9.9.9"}"#,
+    );
     let at = format!("model.codex_exec_path={}", program.display());
     let gone = format!("model.codex_exec_path={}", world.path("gone").display());
     let declared = r#"model.agent_cli={"name": "small", "command": ["my-agent"], "skills": "s", "wire": "chat"}"#;
