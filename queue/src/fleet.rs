@@ -4,7 +4,7 @@
 //! old, is a worker that is gone. Whoever wants a worker to leave writes `drain/<id>`; the worker
 //! looks for it with each of its own writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub const LOST_AFTER: Duration = Duration::from_secs(10);
 pub const KEPT_FOR: Duration = Duration::from_secs(300);
 /// Most jobs that a record names.
 pub const JOBS_MAX: usize = 20;
+/// Most servers that a record says a worker may not call.
+pub const LACKS_MAX: usize = 64;
 
 /// A worker as it sees itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +56,8 @@ pub struct WorkerRecord {
     pub jobs_failed: u64,
     /// Keys of jobs under way, at most [`JOBS_MAX`].
     pub jobs: Vec<String>,
+    /// Servers that jobs wanted and that it may not call, at most [`LACKS_MAX`].
+    pub lacks: BTreeSet<String>,
 }
 
 impl WorkerRecord {

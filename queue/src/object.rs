@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use self::fault::Judge;
 pub use self::site::Site;
@@ -27,6 +27,8 @@ const BYTES_PER_SECOND_MIN: u64 = 256 << 10;
 const LOOK_MAX: Duration = Duration::from_secs(3);
 /// What is said of a place of which no call has come back yet.
 const SILENT: &str = "it does not answer; is it up, and are its address and region right?";
+/// First and longest wait before a call is made again that did not come through.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// What the check writes and reads.
 const PROBE: (&str, &[u8]) = ("probe", b"skillopt");
 
@@ -38,6 +40,13 @@ pub struct Objects {
     judge: Arc<Judge>,
     away_max: Duration,
     watch: Watch,
+}
+
+/// A call that failed.
+struct Failed {
+    error: Error,
+    /// Whether it did not come through, and the place itself said nothing.
+    on_the_way: bool,
 }
 
 impl Objects {
@@ -93,8 +102,11 @@ impl Objects {
     /// If the place cannot be written.
     pub async fn put(&self, name: &str, value: Bytes) -> Result<(), Error> {
         let (path, len) = (self.path(name), value.len() as u64);
-        let put = self.store.put(&path, PutPayload::from(value));
-        self.within(len, put).await.map(|_| ())
+        let put = async || {
+            let put = self.store.put(&path, PutPayload::from(value.clone()));
+            self.within(len, put).await.map(|_| ())
+        };
+        self.patiently(put).await
     }
 
     /// Returns a value, `None` if there is none.
@@ -103,19 +115,22 @@ impl Objects {
     /// If the place cannot be read.
     pub async fn get(&self, name: &str) -> Result<Option<Bytes>, Error> {
         let path = self.path(name);
-        let asked = async {
-            match self.store.get(&path).await {
-                Err(error) if self.judge.is_absence(&error) => Ok(None),
-                found => found.map(Some),
+        let get = async || {
+            let asked = async {
+                match self.store.get(&path).await {
+                    Err(error) if self.judge.is_absence(&error) => Ok(None),
+                    found => found.map(Some),
+                }
+            };
+            match self.within(0, asked).await? {
+                Some(found) => {
+                    let len = found.meta.size;
+                    self.within(len, found.bytes()).await.map(Some)
+                }
+                None => Ok(None),
             }
         };
-        match self.within(0, asked).await? {
-            Some(found) => {
-                let len = found.meta.size;
-                self.within(len, found.bytes()).await.map(Some)
-            }
-            None => Ok(None),
-        }
+        self.patiently(get).await
     }
 
     /// Whether there is a value.
@@ -124,13 +139,34 @@ impl Objects {
     /// If the place cannot be read.
     pub async fn has(&self, name: &str) -> Result<bool, Error> {
         let path = self.path(name);
-        let asked = async {
-            match self.store.head(&path).await {
-                Err(error) if self.judge.is_absence(&error) => Ok(false),
-                found => found.map(|_| true),
-            }
+        let has = async || {
+            let asked = async {
+                match self.store.head(&path).await {
+                    Err(error) if self.judge.is_absence(&error) => Ok(false),
+                    found => found.map(|_| true),
+                }
+            };
+            self.within(0, asked).await
         };
-        self.within(0, asked).await
+        self.patiently(has).await
+    }
+
+    /// Asks again while nothing came over the way there and back. The library does so for most such
+    /// faults, but for example not for a connection that the other side closed before it was used
+    /// again. Asking twice changes nothing.
+    async fn patiently<T>(&self, ask: impl AsyncFn() -> Result<T, Failed>) -> Result<T, Error> {
+        let since = Instant::now();
+        let mut wait = AGAIN.0;
+        loop {
+            match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) if failed.on_the_way && since.elapsed() < self.away_max => {
+                    sleep(wait).await;
+                    wait = (wait * 2).min(AGAIN.1);
+                }
+                Err(failed) => return Err(failed.error),
+            }
+        }
     }
 
     /// Waits for an answer as long as a transfer of `len` bytes may take.
@@ -138,17 +174,25 @@ impl Objects {
         &self,
         len: u64,
         asked: impl Future<Output = Result<T, object_store::Error>>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, Failed> {
         let transfer = Duration::from_secs(len / BYTES_PER_SECOND_MIN);
         let call = self.watch.begin(transfer);
         let answer = match timeout(self.away_max + ANSWER_MAX + transfer, asked).await {
-            Ok(answer) => answer.map_err(|error| self.judge.error(&error)),
-            Err(_) => Err(self.judge.says(SILENT)),
+            Ok(answer) => answer.map_err(|error| Failed {
+                on_the_way: Judge::is_of_the_way(&error),
+                error: self.judge.error(&error),
+            }),
+            Err(_) => Err(Failed {
+                on_the_way: false,
+                error: self.judge.says(SILENT),
+            }),
         };
         match &answer {
             Ok(_) => call.answered(),
-            Err(Error::Io { detail, .. }) => call.failed(detail),
-            Err(error) => call.failed(&error.to_string()),
+            Err(failed) => match &failed.error {
+                Error::Io { detail, .. } => call.failed(detail),
+                error => call.failed(&error.to_string()),
+            },
         }
         answer
     }

@@ -15,6 +15,9 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// How long a worker that leaves tries to say so.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
 
+/// Records of one page.
+const PAGE: usize = 100;
+
 /// Longest name of a job, in bytes: a record that is too large for the board is no sign of life.
 const LABEL_BYTES_MAX: usize = 120;
 
@@ -85,6 +88,10 @@ impl<'a> Beat<'a> {
         board
             .put(&self.path, value.into(), Expect::Any, Some(fleet::KEPT_FOR))
             .await?;
+        if !record.lacks.is_empty() {
+            let others = self.others(board, now_ms).await?;
+            self.shift.lacks.compare(&others, &record.lanes);
+        }
         if board.get(&self.drain_path).await?.is_some() && !self.shift.stop.drain.is_cancelled() {
             self.shift
                 .worker
@@ -92,6 +99,27 @@ impl<'a> Beat<'a> {
             self.shift.stop.drain.cancel();
         }
         Ok(())
+    }
+
+    /// Returns the other workers that take jobs.
+    async fn others(
+        &self,
+        board: &dyn Board,
+        now_ms: u64,
+    ) -> Result<Vec<WorkerRecord>, board::Error> {
+        let mut others = Vec::new();
+        let mut after = String::new();
+        loop {
+            let page = board.list(fleet::WORKERS, &after, PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(others);
+            };
+            after.clone_from(&last.path);
+            let records = page.iter().filter(|entry| entry.path != self.path);
+            let records =
+                records.filter_map(|e| serde_json::from_slice::<WorkerRecord>(&e.value).ok());
+            others.extend(records.filter(|record| record.state_at(now_ms) == "well"));
+        }
     }
 
     fn record(&self, started_ms: u64, now_ms: u64) -> WorkerRecord {
@@ -123,6 +151,7 @@ impl<'a> Beat<'a> {
             jobs_done: metrics.total(Outcome::Done),
             jobs_failed: metrics.total(Outcome::GivenUp) + metrics.total(Outcome::Fault),
             jobs: short(shift.held.labels(fleet::JOBS_MAX)),
+            lacks: shift.lacks.servers(),
         }
     }
 

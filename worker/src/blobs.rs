@@ -146,6 +146,7 @@ impl Blobs {
         let client = (self.factory)(&profile).map_err(|e| match e {
             Unusable::Wanted(e) => Stop::provider(e.to_string()),
             Unusable::Here(cause) => Stop::here(cause),
+            Unusable::Elsewhere { endpoint, error } => Stop::elsewhere(endpoint, error.to_string()),
         })?;
         let model = Arc::new(Model { client, profile });
         let mut models = lock(&self.models);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use skillopt_core::job::{Envelope, Failure, FailureClass};
+use skillopt_queue::fleet;
 use skillopt_queue::queue::{self, Renewal};
 use skillopt_queue::{Leased, Ticket};
 use skillopt_runtime::clock::Stopwatch;
@@ -100,6 +101,10 @@ async fn run(shift: &Shift, leased: &Leased, held: &HeldJob, is_trial: bool) -> 
                 Delivery::Fault(cause)
             }
         }
+        Delivery::Elsewhere { endpoint, failure } => {
+            shift.note(None, is_trial);
+            elsewhere(shift, &endpoint, failure)
+        }
         other => {
             shift.note(None, is_trial);
             other
@@ -110,6 +115,18 @@ async fn run(shift: &Shift, leased: &Leased, held: &HeldJob, is_trial: bool) -> 
         biased;
         outcome = told => End::Told(outcome),
         () = last_word(shift) => End::Untouched,
+    }
+}
+
+/// Leaves a job to a worker that may call its server; if there is none, its run has to say so.
+fn elsewhere(shift: &Shift, endpoint: &str, mut failure: Failure) -> Delivery {
+    failure.cause = format!("worker `{}`: {}", shift.worker.settings.name, failure.cause);
+    if shift.place() == Place::Alone || shift.lacks.nobody_may_call(endpoint) {
+        return Delivery::Lost(failure);
+    }
+    Delivery::Postponed {
+        wait: fleet::BEAT,
+        failure,
     }
 }
 
@@ -181,7 +198,9 @@ async fn tell(shift: &Shift, leased: &Leased, held: &HeldJob, delivery: Delivery
             let told = persist(shift, ticket, held, || queue.postpone(ticket, wait, cause)).await;
             known(told, Outcome::Postponed)
         }
-        Delivery::Lost(failure) => give_up(shift, ticket, held, failure).await,
+        Delivery::Lost(failure) | Delivery::Elsewhere { failure, .. } => {
+            give_up(shift, ticket, held, failure).await
+        }
         Delivery::Fault(_) => {
             let tickets = [ticket];
             let told = persist(shift, ticket, held, || queue.hand_back(&tickets)).await;

@@ -33,13 +33,17 @@ pub(crate) enum Delivery {
     Lost(Failure),
     /// Without one, and it is this worker's fault: others may do better.
     Fault(String),
+    /// Without one: this worker may not call the server. Another one may, or nobody.
+    Elsewhere { endpoint: String, failure: Failure },
 }
 
 impl Delivery {
     /// Returns whether a fault of this machine may have caused it.
     pub(crate) fn may_be_ours(&self) -> bool {
         match self {
-            Self::Done(_) | Self::Fault(_) | Self::Postponed { .. } => false,
+            Self::Done(_) | Self::Fault(_) | Self::Postponed { .. } | Self::Elsewhere { .. } => {
+                false
+            }
             Self::Later { failure, .. } | Self::Lost(failure) => {
                 failure.class == FailureClass::Infrastructure
             }
@@ -102,6 +106,7 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
             let wait = policy(envelope.limits).wait(retries + 1, None, unit);
             return match (blame, wait) {
                 (Blame::Here, _) => Delivery::Fault(failure.cause),
+                (Blame::Elsewhere(endpoint), _) => Delivery::Elsewhere { endpoint, failure },
                 (Blame::Passing, Some(wait)) => Delivery::Later { wait, failure },
                 (Blame::Passing, None) | (Blame::Lasting, _) => Delivery::Lost(failure),
             };

@@ -14,6 +14,7 @@ mod execute;
 mod health;
 mod hedge;
 mod held;
+mod lacks;
 mod lease;
 mod lifeline;
 mod meter;

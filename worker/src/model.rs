@@ -15,6 +15,14 @@ pub enum Unusable {
     Wanted(CallError),
     /// This worker lacks something that others have: the job is theirs.
     Here(String),
+    /// This worker may not call the server that the job wants, for it has no credential; another one
+    /// may have it.
+    Elsewhere {
+        /// The server.
+        endpoint: String,
+        /// What would let this worker call it.
+        error: CallError,
+    },
 }
 
 impl From<CallError> for Unusable {
@@ -26,7 +34,7 @@ impl From<CallError> for Unusable {
 impl From<Unusable> for CallError {
     fn from(unusable: Unusable) -> Self {
         match unusable {
-            Unusable::Wanted(error) => error,
+            Unusable::Wanted(error) | Unusable::Elsewhere { error, .. } => error,
             Unusable::Here(detail) => Self::Misconfigured {
                 endpoint: "this machine".to_owned(),
                 status: 0,

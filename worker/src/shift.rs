@@ -10,6 +10,7 @@ use skillopt_runtime::clock::Stopwatch;
 
 use crate::health::{Change, Health};
 use crate::held::Held;
+use crate::lacks::Lacks;
 use crate::{Place, Worker, check};
 
 /// Time between two signs of life of the threads that do the work.
@@ -22,6 +23,7 @@ pub(crate) struct Shift {
     pub(crate) worker: Arc<Worker>,
     pub(crate) held: Held,
     pub(crate) health: Arc<Health>,
+    pub(crate) lacks: Lacks,
     /// Our own stages: they follow those of the process, which do not follow ours.
     pub(crate) stop: Shutdown,
     /// Why the queue cannot be reached, as long as it cannot, by way.
@@ -66,6 +68,7 @@ impl Shift {
         Arc::new(Self {
             health: Health::new(stop.drain.clone()),
             worker,
+            lacks: Lacks::default(),
             held: Held::default(),
             stop,
             away: Mutex::default(),

@@ -12,7 +12,7 @@ pub(crate) struct Stop {
 }
 
 /// What would help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// Trying again may help.
     Passing,
@@ -20,6 +20,8 @@ pub(crate) enum Blame {
     Lasting,
     /// Another worker may do it.
     Here,
+    /// Another worker may be let call this server.
+    Elsewhere(String),
 }
 
 impl Stop {
@@ -43,6 +45,14 @@ impl Stop {
         Self {
             blame: Blame::Here,
             ..Self::infrastructure(cause)
+        }
+    }
+
+    /// This worker may not call a server.
+    pub(crate) fn elsewhere(endpoint: String, cause: String) -> Self {
+        Self {
+            blame: Blame::Elsewhere(endpoint),
+            ..Self::provider(cause)
         }
     }
 

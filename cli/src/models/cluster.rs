@@ -10,7 +10,7 @@ use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http};
 use skillopt_config::{BackendSettings, EnvLookup, Role};
 use skillopt_core::job::Profile;
-use skillopt_worker::ModelFactory;
+use skillopt_worker::{ModelFactory, Unusable};
 
 use super::endpoint::{Pattern, is_loopback, normal};
 use super::{Means, Simulations, connect, role_of};
@@ -32,7 +32,7 @@ pub(crate) fn cluster_factory(
         if profile.backend == "simulated" {
             return Ok(simulations.model(profile)?);
         }
-        Ok(client(profile, &settings, &allowed, &means)?)
+        client(profile, &settings, &allowed, &means)
     }))
 }
 
@@ -41,8 +41,13 @@ fn client(
     settings: &Arc<BackendSettings>,
     allowed: &[Pattern],
     means: &Arc<Means>,
-) -> Result<Arc<dyn ChatModel>, CallError> {
-    match role_that_knows(profile, settings, allowed)? {
+) -> Result<Arc<dyn ChatModel>, Unusable> {
+    let known = role_that_knows(profile, settings, allowed);
+    let known = known.map_err(|error| Unusable::Elsewhere {
+        endpoint: profile.endpoint.clone(),
+        error,
+    })?;
+    match known {
         Some(role) => Ok(connect(profile, settings, role, means)?),
         None => {
             let bare = means.bare();

@@ -10,7 +10,7 @@ use skillopt_runtime::Shutdown;
 
 use super::desk::Sweeps;
 use super::error::Error;
-use super::gather::CANCELLED;
+use super::gather::{CANCELLED, FORGOTTEN};
 use super::record::{OPEN, Sweep};
 use super::results::Results;
 use super::runs::{self, NewRun, RunNow, What, Wish};
@@ -260,10 +260,14 @@ impl Sweeps {
             }
             if super::facts::is_finished(&now.state) {
                 match self.gather.ended(run).await? {
-                    Some(ended) => {
-                        cell.best = Some(ended.best);
-                        cell.initial = Some(self.gather.inputs(cell.bundle).await?.initial);
-                    }
+                    Some(ended) => match self.gather.inputs(cell.bundle).await {
+                        Ok(inputs) => {
+                            cell.best = Some(ended.best);
+                            cell.initial = Some(inputs.initial);
+                        }
+                        Err(Error::Precondition(_)) => cell.refused = Some(FORGOTTEN.to_owned()),
+                        Err(error) => return Err(error),
+                    },
                     None => {
                         cell.refused = Some(format!(
                             "run `{run}` has ended, but its log has not; run the cell again"
@@ -277,11 +281,15 @@ impl Sweeps {
     }
 
     async fn end(&self, sweep: &mut Sweep) -> Result<(), Error> {
-        sweep.ended_ms = self.board.now().await?.as_ms();
-        let (state, _) = self.state(sweep).await?;
-        let results = Results::of(&self.gather.facts(sweep, &state).await?);
+        // Apart, for a record is also written of a step that failed half-way: one that has ended has
+        // its results.
+        let mut ended = sweep.clone();
+        ended.ended_ms = self.board.now().await?.as_ms();
+        let (state, _) = self.state(&ended).await?;
+        let results = Results::of(&self.gather.facts(&ended, &state).await?);
         let bytes = serde_json::to_vec(&results)?;
-        sweep.results = Some(self.store.put_blob(bytes.into()).await?);
+        ended.results = Some(self.store.put_blob(bytes.into()).await?);
+        *sweep = ended;
         Ok(())
     }
 }

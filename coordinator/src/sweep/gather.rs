@@ -225,7 +225,11 @@ impl Gather {
             && let Some(ended) = self.ended(run).await?
         {
             facts.tokens = Some(ended.tokens);
-            facts.cost = cost(ended.tokens, self.prices(cell.bundle).await?);
+            facts.cost = match self.prices(cell.bundle).await {
+                Ok(prices) => cost(ended.tokens, prices),
+                Err(Error::Precondition(_)) => Err(Missing::because(FORGOTTEN)),
+                Err(error) => return Err(error),
+            };
         }
         Ok(facts)
     }
@@ -263,8 +267,12 @@ impl Gather {
         let Some(cell) = sweep.cells.get(at) else {
             return Ok(Err(Missing::because("there is no such cell")));
         };
-        if let Some(scores) = self.scores(cell.bundle, skill).await? {
-            return Ok(Ok(scores));
+        match self.scores(cell.bundle, skill).await {
+            Ok(Some(scores)) => return Ok(Ok(scores)),
+            Ok(None) => {}
+            // No wait brings them back, and the other cells are none the worse for it.
+            Err(Error::Precondition(_)) => return Ok(Err(Missing::because(FORGOTTEN))),
+            Err(error) => return Err(error),
         }
         let mut all = sweep.checks.iter().zip(checks);
         let check = all.find(|(check, _)| check.cell == at && check.skill == skill);
@@ -340,6 +348,10 @@ pub fn stands(cell: &Cell, now: Option<&RunNow>) -> (String, String) {
         (None, Some(now)) => (now.state.clone(), now.cause.clone()),
     }
 }
+
+/// What is said of a cell whose inputs are gone.
+pub const FORGOTTEN: &str = "the inputs of the cell are no longer kept (`--keep-days` of the \
+                             coordinator); submit the sweep again to have them";
 
 /// What a cell says that was cancelled before it began.
 pub const CANCELLED: &str = "cancelled before it began";

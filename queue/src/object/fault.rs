@@ -63,6 +63,13 @@ impl Judge {
             && !code(&error.to_string()).is_some_and(is_about_bucket)
     }
 
+    /// Whether a call did not come through to a server, or its answer not back.
+    pub(super) fn is_of_the_way(error: &Fault) -> bool {
+        let text = error.to_string();
+        let is_told = code(&text).is_some() || text.contains("status code: ");
+        matches!(error, Fault::Generic { store, .. } if *store != "LocalFileSystem") && !is_told
+    }
+
     /// Judges a call that failed.
     pub(super) fn error(&self, error: &Fault) -> Error {
         let text = error.to_string();

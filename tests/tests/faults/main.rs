@@ -10,6 +10,7 @@
 
 mod budget;
 mod coordinators;
+mod credentials;
 mod hedges;
 mod jobs;
 mod long;

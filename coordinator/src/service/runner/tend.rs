@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::record::RunRecord;
 use super::super::table::decode_run;
 use super::Runner;
+use crate::sweep::record::Sweep;
 
 /// Records of one page.
 const PAGE: usize = 100;
@@ -38,11 +39,20 @@ impl Runner {
                 let Ok(stored) = decode_run(record) else {
                     continue;
                 };
-                if !stored.run.state.is_over() {
+                if !stored.run.state.is_over() || self.is_awaited(&stored.run).await? {
                     self.tend_one(&stored.run).await;
                 }
             }
         }
+    }
+
+    /// Returns whether a run that is over is a cell of a sweep that is not: its results rest on it.
+    async fn is_awaited(&self, run: &RunRecord) -> Result<bool, board::Error> {
+        if run.sweep.is_empty() {
+            return Ok(false);
+        }
+        let mark = self.table.board().get(&Sweep::mark(&run.sweep)).await?;
+        Ok(mark.is_some())
     }
 
     async fn tend_one(&self, run: &RunRecord) {
