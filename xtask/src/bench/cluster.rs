@@ -62,7 +62,14 @@ impl Bench<'_> {
     }
 
     /// Scores one skill on many items, each time another one, so that nothing is known already.
-    fn eval(&self, cluster: &Cluster, config: &str, run: usize) -> Result<Taken> {
+    /// `predictions` says of which stages each item has a folder of its own.
+    fn eval(
+        &self,
+        cluster: &Cluster,
+        config: &str,
+        run: usize,
+        predictions: &str,
+    ) -> Result<Taken> {
         let skill = self.scratch.path("skill.md");
         let text = format!("# Skill {run}\n\n- [[RULE:K00]] Copy the code phrase.\n");
         std::fs::write(&skill, text)?;
@@ -77,9 +84,18 @@ impl Bench<'_> {
                 "--split",
                 "test",
                 "--set",
-                "env.predictions=none",
+                &format!("env.predictions={predictions}"),
             ],
         )
+    }
+
+    /// Returns the peak of the coordinator's memory while so many jobs are asked for, in MiB.
+    fn memory(&self, items: usize) -> Result<f64> {
+        let model = Model::start(self.program, "fixed:0")?;
+        let cluster = Cluster::start(self.program, &self.scratch, 1, 128)?;
+        let config = self.config(&model, [1, 1, items], 1)?;
+        self.eval(&cluster, &config, 0, "none")?;
+        Ok(cluster.used()?.coordinator.peak_mib)
     }
 
     /// Trains workload A of the performance notes.
@@ -98,7 +114,10 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
         program,
         scratch: Scratch::new("cluster")?,
     };
-    let (cpu, parts, rate) = throughput(&bench)?;
+    let (cpu, parts, rate) = throughput(&bench, "none")?;
+    let (with_folders, _, _) = throughput(&bench, "all")?;
+    let [few, many] = [10_000, 100_000].map(|items| bench.memory(items));
+    let (few, many) = (few?, many?);
     let wall_24 = bench.train("fixed:1000", &[], 24, &[])?;
     let free_24 = ideal::bounds(&bench.scratch.path("out"), 24)?;
     let wall_128 = bench.train("fixed:1000", &[], 128, &[])?;
@@ -106,6 +125,7 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
     let plain = bench.train("fixed:50", &[], 24, &[])?;
     let throttled = bench.train("fixed:50", &["--p429", "0.05"], 24, &[])?;
     let hedge = &["--set", "env.hedge=0.1"];
+    let hung_alone = bench.train("fixed:50", &["--phang", "0.002"], 24, &[])?;
     let hung = bench.train("fixed:50", &["--phang", "0.002"], 24, hedge)?;
     let per_item = |cpu_s: f64| cpu_s / ITEMS as f64 * 1e6;
     Ok(vec![
@@ -133,6 +153,19 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
             "µs",
             Goal::None,
         ),
+        Figure::new(
+            "the same with a folder for each item in the run folder",
+            with_folders,
+            "µs",
+            Goal::AtMost(60.0),
+        ),
+        Figure::new(
+            "memory of the coordinator, 10,000 items",
+            few,
+            "MiB",
+            Goal::None,
+        ),
+        Figure::new("  with 100,000 items", many, "MiB", Goal::None),
         Figure::new(
             "rollouts a second, no latency",
             rate,
@@ -170,24 +203,25 @@ pub(super) fn figures(program: &Path) -> Result<Vec<Figure>> {
             Goal::AtMost(1.15),
         ),
         Figure::new(
-            "slowdown with 0.2 % hung calls, hedged",
-            hung / plain,
+            "slowdown with 0.2 % hung calls, by default",
+            hung_alone / plain,
             "ratio",
             Goal::AtMost(1.15),
         ),
+        Figure::new("  hedged", hung / plain, "ratio", Goal::AtMost(1.15)),
     ])
 }
 
 /// Processor time per rollout (the least of three), its parts, and rollouts a second (the best).
-fn throughput(bench: &Bench<'_>) -> Result<(f64, Sum, f64)> {
+fn throughput(bench: &Bench<'_>, predictions: &str) -> Result<(f64, Sum, f64)> {
     let model = Model::start(bench.program, "fixed:0")?;
     let cluster = Cluster::start(bench.program, &bench.scratch, 1, 128)?;
     let config = bench.config(&model, [1, 1, ITEMS], 1)?;
     // The first evaluation also uploads the items.
-    bench.eval(&cluster, &config, 0)?;
+    bench.eval(&cluster, &config, 0, predictions)?;
     let (mut least, mut fastest) = (None::<Sum>, f64::INFINITY);
     for run in 1..=3 {
-        let taken = bench.eval(&cluster, &config, run)?;
+        let taken = bench.eval(&cluster, &config, run, predictions)?;
         fastest = fastest.min(taken.wall_s);
         if least.is_none_or(|least| taken.used.cpu_s() < least.cpu_s()) {
             least = Some(taken.used);
