@@ -49,6 +49,38 @@ struct Failed {
     on_the_way: bool,
 }
 
+/// Makes calls again that did not come through, for as long as a place may be away. The library does
+/// so for most such faults, but for example not for a connection that the other side closed before it
+/// was used again. Asking twice changes nothing.
+struct Again {
+    since: Instant,
+    most: Duration,
+    next: Duration,
+}
+
+impl Again {
+    fn within(most: Duration) -> Self {
+        Self {
+            since: Instant::now(),
+            most,
+            next: AGAIN.0,
+        }
+    }
+
+    /// Waits until a failed call may be made again.
+    ///
+    /// # Errors
+    /// It may not.
+    async fn wait(&mut self, failed: Failed) -> Result<(), Error> {
+        if !failed.on_the_way || self.since.elapsed() >= self.most {
+            return Err(failed.error);
+        }
+        sleep(self.next).await;
+        self.next = (self.next * 2).min(AGAIN.1);
+        Ok(())
+    }
+}
+
 impl Objects {
     /// Opens a place; a local folder is made. A place that is away is asked again for `away_max`.
     ///
@@ -102,11 +134,14 @@ impl Objects {
     /// If the place cannot be written.
     pub async fn put(&self, name: &str, value: Bytes) -> Result<(), Error> {
         let (path, len) = (self.path(name), value.len() as u64);
-        let put = async || {
+        let mut again = Again::within(self.away_max);
+        loop {
             let put = self.store.put(&path, PutPayload::from(value.clone()));
-            self.within(len, put).await.map(|_| ())
-        };
-        self.patiently(put).await
+            match self.within(len, put).await {
+                Ok(_) => return Ok(()),
+                Err(failed) => again.wait(failed).await?,
+            }
+        }
     }
 
     /// Returns a value, `None` if there is none.
@@ -115,22 +150,29 @@ impl Objects {
     /// If the place cannot be read.
     pub async fn get(&self, name: &str) -> Result<Option<Bytes>, Error> {
         let path = self.path(name);
-        let get = async || {
-            let asked = async {
-                match self.store.get(&path).await {
-                    Err(error) if self.judge.is_absence(&error) => Ok(None),
-                    found => found.map(Some),
-                }
-            };
-            match self.within(0, asked).await? {
-                Some(found) => {
-                    let len = found.meta.size;
-                    self.within(len, found.bytes()).await.map(Some)
-                }
-                None => Ok(None),
+        let mut again = Again::within(self.away_max);
+        loop {
+            match self.get_once(&path).await {
+                Ok(found) => return Ok(found),
+                Err(failed) => again.wait(failed).await?,
+            }
+        }
+    }
+
+    async fn get_once(&self, path: &Path) -> Result<Option<Bytes>, Failed> {
+        let asked = async {
+            match self.store.get(path).await {
+                Err(error) if self.judge.is_absence(&error) => Ok(None),
+                found => found.map(Some),
             }
         };
-        self.patiently(get).await
+        match self.within(0, asked).await? {
+            Some(found) => {
+                let len = found.meta.size;
+                self.within(len, found.bytes()).await.map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     /// Whether there is a value.
@@ -139,32 +181,17 @@ impl Objects {
     /// If the place cannot be read.
     pub async fn has(&self, name: &str) -> Result<bool, Error> {
         let path = self.path(name);
-        let has = async || {
+        let mut again = Again::within(self.away_max);
+        loop {
             let asked = async {
                 match self.store.head(&path).await {
                     Err(error) if self.judge.is_absence(&error) => Ok(false),
                     found => found.map(|_| true),
                 }
             };
-            self.within(0, asked).await
-        };
-        self.patiently(has).await
-    }
-
-    /// Asks again while nothing came over the way there and back. The library does so for most such
-    /// faults, but for example not for a connection that the other side closed before it was used
-    /// again. Asking twice changes nothing.
-    async fn patiently<T>(&self, ask: impl AsyncFn() -> Result<T, Failed>) -> Result<T, Error> {
-        let since = Instant::now();
-        let mut wait = AGAIN.0;
-        loop {
-            match ask().await {
-                Ok(answer) => return Ok(answer),
-                Err(failed) if failed.on_the_way && since.elapsed() < self.away_max => {
-                    sleep(wait).await;
-                    wait = (wait * 2).min(AGAIN.1);
-                }
-                Err(failed) => return Err(failed.error),
+            match self.within(0, asked).await {
+                Ok(is_there) => return Ok(is_there),
+                Err(failed) => again.wait(failed).await?,
             }
         }
     }
