@@ -80,7 +80,8 @@ macro_rules! conformance {
             a_full_queue_takes_nothing cancelling_removes_and_signals
             cancelling_spares_other_runs single_jobs_can_be_withdrawn
             dropped_notices_leave_the_job a_joined_job_is_raised
-            many_results_wait_in_bounded_memory counts_add_up every_job_can_be_found;
+            many_results_wait_in_bounded_memory counts_add_up every_job_can_be_found
+            jobs_are_counted_for_the_run_that_asked_first;
             stores:
             blobs_are_stored_once results_are_never_overwritten events_are_idempotent
             events_are_read_from_anywhere logs_do_not_mix limits_are_kept

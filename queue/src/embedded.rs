@@ -25,8 +25,8 @@ use crate::commit::Commit;
 use crate::message::{Enqueue, Lane, Leased, RunId, Ticket, Want};
 use crate::notice::{Ended, Mailbox, Notices};
 use crate::queue::{
-    Completed, DeadLetter, EVIDENCE_BYTES_MAX, Error, FAILURE_BYTES_MAX, Failure, JobState,
-    LaneStats, Limits, Queue, Renewal, Stats, Which, Withdrawn,
+    Asked, Completed, DeadLetter, EVIDENCE_BYTES_MAX, Error, FAILURE_BYTES_MAX, Failure, JobState,
+    LaneStats, Limits, Queue, Renewal, RunStats, Stats, Which, Withdrawn,
 };
 use crate::state::{Effects, End, State};
 use crate::store::{self, RESULT_BYTES_MAX, check_size};
@@ -303,5 +303,15 @@ impl Queue for EmbeddedQueue {
 
     async fn lanes(&self) -> Result<Vec<LaneStats>, Error> {
         Ok(self.shared.step(|state, now, _| state.lanes(now)))
+    }
+
+    async fn asked(&self, keys: &[Key]) -> Result<Vec<Option<Asked>>, Error> {
+        Ok(self
+            .shared
+            .step(|state, _, _| keys.iter().map(|key| state.asked(key)).collect()))
+    }
+
+    async fn runs(&self, but: &[RunId]) -> Result<Vec<RunStats>, Error> {
+        Ok(self.shared.step(|state, now, _| state.runs(now, but)))
     }
 }

@@ -150,6 +150,51 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// If the queue is closed or cannot be reached.
     async fn lanes(&self) -> Result<Vec<LaneStats>, Error>;
+
+    /// Returns who waits for jobs, in the order of `keys`; `None` for one that is not waiting or
+    /// leased. An implementation that nobody asks may know of none.
+    ///
+    /// # Errors
+    /// If the queue is closed or cannot be reached.
+    async fn asked(&self, keys: &[Key]) -> Result<Vec<Option<Asked>>, Error> {
+        Ok(vec![None; keys.len()])
+    }
+
+    /// Counts jobs by run and lane, in the order of their names: each job for the run that asked
+    /// first, and only those for which none of `but` waits. While jobs come and go it may be off by
+    /// some. An implementation that nobody asks may know of none.
+    ///
+    /// # Errors
+    /// If the queue is closed or cannot be reached.
+    async fn runs(&self, _but: &[RunId]) -> Result<Vec<RunStats>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+/// Who waits for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Its lane.
+    pub lane: Lane,
+    /// When it was enqueued.
+    pub since: Timestamp,
+    /// The runs that wait for it, the one that asked first at the front.
+    pub runs: Vec<RunId>,
+}
+
+/// The jobs of one run in one lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunStats {
+    /// The run.
+    pub run: RunId,
+    /// The lane.
+    pub lane: Lane,
+    /// Jobs that could be leased now, or wait for their time.
+    pub waiting: usize,
+    /// Jobs that a worker holds.
+    pub leased: usize,
+    /// When the oldest of those that wait was enqueued; if none does, now or later.
+    pub oldest: Timestamp,
 }
 
 /// Where a job is.

@@ -10,7 +10,7 @@ mod leases;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ use self::index::{Delayed, Graves, Ready};
 use crate::clock::Timestamp;
 use crate::message::{Enqueue, Lane, RunId};
 use crate::queue::{
-    DeadLetter, Error, JOB_BYTES_MAX, JobState, LaneStats, Limits, Stats, Which, Withdrawn,
+    Asked, DeadLetter, Error, JOB_BYTES_MAX, JobState, LaneStats, Limits, RunStats, Stats, Which,
+    Withdrawn,
 };
 
 /// Waits (a submission for a job) per place in the queue; bounds joins of the same jobs.
@@ -355,6 +356,49 @@ impl<W: Clone + PartialEq> State<W> {
                 expires_at: lease.expires_at,
             },
         }
+    }
+
+    /// Returns who waits for a job.
+    pub(crate) fn asked(&self, key: &Key) -> Option<Asked> {
+        let entry = self.jobs.get(key)?;
+        let mut runs: Vec<RunId> = Vec::new();
+        for waiter in &entry.waiters {
+            if !runs.contains(&waiter.run) {
+                runs.push(waiter.run.clone());
+            }
+        }
+        Some(Asked {
+            lane: entry.lane.clone(),
+            since: entry.enqueued_at,
+            runs,
+        })
+    }
+
+    /// Counts the jobs for which none of `but` waits, by run and lane.
+    pub(crate) fn runs(&self, now: Timestamp, but: &[RunId]) -> Vec<RunStats> {
+        let mut found: BTreeMap<(&RunId, &Lane), RunStats> = BTreeMap::new();
+        for entry in self.jobs.values() {
+            let Some(first) = entry.waiters.first() else {
+                continue;
+            };
+            if entry.waiters.iter().any(|waiter| but.contains(&waiter.run)) {
+                continue;
+            }
+            let stats = found.entry((&first.run, &entry.lane)).or_insert(RunStats {
+                run: first.run.clone(),
+                lane: entry.lane.clone(),
+                waiting: 0,
+                leased: 0,
+                oldest: now,
+            });
+            if matches!(entry.place, Place::Leased(_)) {
+                stats.leased += 1;
+            } else {
+                stats.waiting += 1;
+                stats.oldest = stats.oldest.min(entry.enqueued_at);
+            }
+        }
+        found.into_values().collect()
     }
 
     /// Places a job that is in no index: ready, or delayed until `until`.

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use skillopt_core::job::Key;
 use skillopt_queue::notice::Mailbox;
 use skillopt_queue::queue::{
-    Completed, DeadLetter, Error, Failure, JobState, LaneStats, Renewal, Stats, Which, Withdrawn,
+    Asked, Completed, DeadLetter, Error, Failure, JobState, LaneStats, Renewal, RunStats, Stats,
+    Which, Withdrawn,
 };
 use skillopt_queue::{Ended, Enqueue, Leased, Notices, Queue, RunId, Ticket, Want};
 use tokio_util::sync::CancellationToken;
@@ -129,5 +130,13 @@ impl Queue for Handle {
 
     async fn stats(&self) -> Result<Stats, Error> {
         self.shared.queue.stats().await
+    }
+
+    async fn asked(&self, keys: &[Key]) -> Result<Vec<Option<Asked>>, Error> {
+        self.shared.queue.asked(keys).await
+    }
+
+    async fn runs(&self, but: &[RunId]) -> Result<Vec<RunStats>, Error> {
+        self.shared.queue.runs(but).await
     }
 }

@@ -6,7 +6,9 @@ use super::{MS, Rig, TTL, assert_result, job, key, limits, names, next};
 use crate::clock::Clock;
 use crate::message::{Enqueue, Lane, Priority, RunId};
 use crate::notice::{Ended, UNREAD_BYTES_MAX};
-use crate::queue::{Error, JOB_BYTES_MAX, JobState, LaneStats, Renewal, Which, Withdrawn};
+use crate::queue::{
+    Asked, Error, JOB_BYTES_MAX, JobState, LaneStats, Renewal, RunStats, Which, Withdrawn,
+};
 
 fn of_run(run: &str, name: &str) -> Enqueue {
     Enqueue {
@@ -288,4 +290,55 @@ pub async fn every_job_can_be_found(rig: &Rig) {
     rig.clock.advance(TTL);
     let found = queue.states(&[key("held")]).await.expect("states");
     assert_eq!(found, [waiting(1)]);
+}
+
+/// What others asked for can be told apart by run and lane.
+pub async fn jobs_are_counted_for_the_run_that_asked_first(rig: &Rig) {
+    let now = rig.clock.now();
+    let exec = Enqueue {
+        lane: Lane::new("exec"),
+        ..job("exec")
+    };
+    let later = Enqueue {
+        not_before: Some(now.plus(TTL)),
+        ..job("later")
+    };
+    let _first = rig
+        .submit([job("held"), job("a"), job("both"), exec, later])
+        .await;
+    let _second = rig.submit([of_run("r2", "both"), of_run("r2", "b")]).await;
+    assert_eq!(rig.lease(1).await.len(), 1);
+    let queue = &rig.queue;
+    let stats = |run: &str, lane: &str, waiting, leased| RunStats {
+        run: RunId::new(run),
+        lane: Lane::new(lane),
+        waiting,
+        leased,
+        oldest: now,
+    };
+    let all = queue.runs(&[]).await.expect("counts");
+    let expected = [
+        stats("r1", "chat", 3, 1),
+        stats("r1", "exec", 1, 0),
+        stats("r2", "chat", 1, 0),
+    ];
+    assert_eq!(all, expected);
+    let but = |run: &str| vec![RunId::new(run)];
+    let rest = queue.runs(&but("r1")).await.expect("counts");
+    assert_eq!(rest, [stats("r2", "chat", 1, 0)]);
+    let rest = queue.runs(&but("r2")).await.expect("counts");
+    assert_eq!(rest, [stats("r1", "chat", 2, 1), stats("r1", "exec", 1, 0)]);
+    let none = [RunId::new("r1"), RunId::new("r2")];
+    assert_eq!(queue.runs(&none).await.expect("counts"), []);
+
+    let keys = ["both", "exec", "never"].map(key);
+    let asked = |lane: &str, runs: &[&str]| {
+        Some(Asked {
+            lane: Lane::new(lane),
+            since: now,
+            runs: runs.iter().map(|run| RunId::new(run)).collect(),
+        })
+    };
+    let expected = [asked("chat", &["r1", "r2"]), asked("exec", &["r1"]), None];
+    assert_eq!(queue.asked(&keys).await.expect("who waits"), expected);
 }

@@ -11,6 +11,8 @@ mod slots;
 mod submit;
 mod waiting;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,14 +32,14 @@ use self::waiting::Waiting;
 use super::letter::{key_of, letter, note};
 use super::link::Link;
 use super::reply;
-use super::scripts::{CANCEL, DEAD, HELLO, RENEW, STATES, STATS};
+use super::scripts::{ASKED, CANCEL, DEAD, HELLO, RENEW, RUNS, STATES, STATS};
 use super::store::RedisStore;
 use crate::clock::Timestamp;
 use crate::message::{Enqueue, Lane, Leased, RunId, Ticket, Want};
 use crate::notice::Notices;
 use crate::queue::{
-    Completed, DeadLetter, EVIDENCE_BYTES_MAX, Error, FAILURE_BYTES_MAX, Failure, JobState,
-    LaneStats, Queue, Refused, Renewal, Stats, Which, Withdrawn,
+    Asked, Completed, DeadLetter, EVIDENCE_BYTES_MAX, Error, FAILURE_BYTES_MAX, Failure, JobState,
+    LaneStats, Queue, Refused, Renewal, RunStats, Stats, Which, Withdrawn,
 };
 use crate::store;
 
@@ -284,6 +286,99 @@ impl Queue for RedisQueue {
         let (_, lanes) = self.count().await?;
         Ok(lanes)
     }
+
+    async fn asked(&self, keys: &[Key]) -> Result<Vec<Option<Asked>>, Error> {
+        let link = &self.core.link;
+        let mut asked = Vec::with_capacity(keys.len());
+        for chunk in keys.chunks(KEYS_MAX) {
+            let mut cmd = link.begin(&ASKED);
+            for key in chunk {
+                cmd.arg(key.0.as_bytes());
+            }
+            let found = reply::list(link.send(&ASKED, &cmd).await?);
+            let read = |value| {
+                let parts = reply::list(value);
+                if parts.is_empty() {
+                    return Some(None);
+                }
+                read_asked(&parts).map(Some)
+            };
+            let read = found.into_iter().map(read).collect::<Option<Vec<_>>>();
+            asked.extend(read.ok_or_else(|| nonsense(link, "asked"))?);
+        }
+        Ok(asked)
+    }
+
+    async fn runs(&self, but: &[RunId]) -> Result<Vec<RunStats>, Error> {
+        let link = &self.core.link;
+        let mut found: BTreeMap<(RunId, Lane), RunStats> = BTreeMap::new();
+        let mut cursor = 0;
+        loop {
+            let mut cmd = link.begin(&RUNS);
+            cmd.arg(cursor);
+            for run in but {
+                cmd.arg(run.as_str());
+            }
+            let answer = reply::list(link.send(&RUNS, &cmd).await?);
+            let part = read_runs(&answer);
+            let (next, part) = part.ok_or_else(|| nonsense(link, "runs"))?;
+            for stats in part {
+                let id = (stats.run.clone(), stats.lane.clone());
+                match found.entry(id) {
+                    Entry::Vacant(entry) => drop(entry.insert(stats)),
+                    Entry::Occupied(mut entry) => {
+                        let sum = entry.get_mut();
+                        sum.waiting += stats.waiting;
+                        sum.leased += stats.leased;
+                        sum.oldest = sum.oldest.min(stats.oldest);
+                    }
+                }
+            }
+            cursor = next;
+            if cursor == 0 {
+                return Ok(found.into_values().collect());
+            }
+        }
+    }
+}
+
+/// Reads who waits for a job.
+fn read_asked(parts: &[Value]) -> Option<Asked> {
+    let name = |value: &Value| {
+        std::str::from_utf8(reply::bytes(value))
+            .ok()
+            .map(str::to_owned)
+    };
+    let (head, runs) = parts.split_at_checked(2)?;
+    let runs = runs.iter().map(|run| Some(RunId::new(&name(run)?)));
+    Some(Asked {
+        lane: Lane::new(&name(&head[0])?),
+        // Jobs are numbered by the microsecond in which they came.
+        since: Timestamp::from_ms(reply::count(&head[1])? / 1_000),
+        runs: runs.collect::<Option<_>>()?,
+    })
+}
+
+/// Reads a part of the counts by run, and where to go on.
+fn read_runs(answer: &[Value]) -> Option<(u64, Vec<RunStats>)> {
+    let name = |value: &Value| {
+        std::str::from_utf8(reply::bytes(value))
+            .ok()
+            .map(str::to_owned)
+    };
+    let size = |value: &Value| usize::try_from(reply::count(value)?).ok();
+    let (cursor, rest) = answer.split_first()?;
+    let stats = |part: &[Value]| {
+        Some(RunStats {
+            run: RunId::new(&name(&part[0])?),
+            lane: Lane::new(&name(&part[1])?),
+            waiting: size(&part[2])?,
+            leased: size(&part[3])?,
+            oldest: Timestamp::from_ms(reply::count(&part[4])? / 1_000),
+        })
+    };
+    let stats = rest.chunks_exact(5).map(stats).collect::<Option<_>>()?;
+    Some((reply::count(cursor)?, stats))
 }
 
 impl RedisQueue {
