@@ -3,6 +3,7 @@
 
 mod reading;
 mod scribe;
+mod set_aside;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -375,7 +376,7 @@ fn answer(notice: Notice) -> Result<(Key, Bytes), Halt> {
                     // The queue itself gave up: the job cost too many workers their lease.
                     Failure {
                         class: FailureClass::Infrastructure,
-                        cause: dead.failure.cause.clone(),
+                        cause: set_aside::cause(&dead),
                     }
                 });
             Err(failure.into())
