@@ -82,6 +82,14 @@ pub fn explain(facts: &Facts) -> Waits {
             None => running += 1,
         }
     }
+    for left in &facts.left {
+        let size = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        if left.waiting > 0 {
+            let reason = reason::of_left(facts, left);
+            add(reason, size(left.waiting), left.oldest);
+        }
+        running += size(left.leased);
+    }
     let rows = found.into_iter().map(|((code, words), sum)| {
         let oldest = facts.now.since(sum.oldest).as_millis();
         let help = match sum.until {

@@ -114,8 +114,8 @@ impl Pages {
             self.live.len() as u64,
         );
         self.runs(&mut registry).await?;
-        let told = self.teller.told().await?;
-        let jobs = teller::sum(told.iter().flat_map(|told| told.runs.values()));
+        let told = self.teller.runs().await?;
+        let jobs = teller::sum(told.values());
         let waits = Family::<ByReason, Whole>::default();
         for wait in &jobs.waits {
             let reason = wait.code.clone();

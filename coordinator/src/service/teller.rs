@@ -1,61 +1,54 @@
 //! What a coordinator tells the others of its jobs, so that each can answer for the whole cluster:
-//! a record on the board, written every few seconds, that ends soon after its writer.
+//! a record on the board, written every few seconds, that ends with its writer's right to its runs.
+//!
+//! Jobs in the queue for runs of which nobody tells are counted in a record of their own, which
+//! whoever looks writes: those of runs without a coordinator, and those that a run left behind.
+
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use skillopt_core::job::Key;
+use skillopt_core::job::{FailureClass, Key};
 use skillopt_queue::board::Expect;
 use skillopt_queue::fleet::{WORKERS, WorkerRecord};
+use skillopt_queue::queue::{Asked, DeadLetter, JobState};
 use skillopt_queue::{Lane, RunId, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use self::told::merge;
 use super::cost::{self, Costs};
 use super::error::Error;
 use super::lines::Lines;
 use super::live::{Live, LiveRun};
 use super::parts::Parts;
+use super::record::{RunRecord, State};
+use super::runner::LEASE;
 use super::table::decode;
+use crate::halt::word;
 use crate::read_model::WaitReason;
 use crate::scheduler::Offer;
-use crate::waits::{self, Facts, RunFacts};
+use crate::waits::{self, Facts, JobFacts, Place, RunFacts, RunState};
+
+pub use self::told::{RunJobs, Told, sum};
 
 /// Paths of what coordinators tell begin with this.
 const TOLD: &str = "coordinator/";
+/// Path of what is told of runs of which no coordinator tells.
+const LEFT: &str = "jobs-left";
 /// How often it is written.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long it counts.
-const LIFETIME: Duration = Duration::from_secs(10);
+/// How long it counts: no longer than the runs of a coordinator that died count as its own.
+const LIFETIME: Duration = LEASE;
 /// Workers that are counted.
 const WORKERS_MAX: usize = 2_000;
+/// Coordinators that are listened to.
+const TELLERS_MAX: usize = 1_000;
 /// Jobs set aside among which one is looked for.
 const DEAD_MAX: usize = 1_000;
 /// Minutes of pace that are remembered.
 const PACE: Duration = Duration::from_secs(600);
-
-/// Jobs of one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunJobs {
-    /// Why they wait.
-    pub waits: Vec<WaitReason>,
-    /// How many wait.
-    pub waiting: u64,
-    /// How many run.
-    pub running: u64,
-}
-
-/// What a coordinator tells.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    /// 1.
-    pub version: u32,
-    /// Version of its program.
-    pub program: String,
-    /// Its runs.
-    pub runs: BTreeMap<String, RunJobs>,
-}
 
 /// Jobs finished a minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -118,34 +111,97 @@ impl Teller {
         self.lines.set_capacity(&offers(&workers, now_ms));
         self.count(&workers, now_ms);
         self.look_at_costs(now_ms).await?;
-        let facts = self.facts(now, &workers).await?;
+        let around = self.around(now, &workers).await?;
+        let gathered = Facts::gather(now, self.lines.scheduler(), self.parts.queue.as_ref()).await;
+        let gathered = gathered.map_err(|e| Error::Unavailable(e.to_string()))?;
+        let own = Facts {
+            runs: self.own(),
+            lines: gathered.lines,
+            released: gathered.released,
+            ..around.clone()
+        };
+        self.put(&format!("{TOLD}{}", self.name), by_run(&own), now)
+            .await?;
+        let left = self.left(around).await?;
+        if left.is_empty() {
+            // Most of the time there is none.
+            self.parts.board.delete(LEFT, Expect::Any).await?;
+        } else {
+            self.put(LEFT, left, now).await?;
+        }
+        Ok(())
+    }
+
+    async fn put(
+        &self,
+        path: &str,
+        runs: BTreeMap<String, RunJobs>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         let told = Told {
             version: 1,
             program: self.program.clone(),
-            runs: by_run(&facts),
+            at_ms: now.as_ms(),
+            runs,
         };
         let value = serde_json::to_vec(&told).map_err(|e| Error::Internal(e.to_string()))?;
-        let path = format!("{TOLD}{}", self.name);
-        let board = &self.parts.board;
+        let (board, expect) = (&self.parts.board, Expect::Any);
         board
-            .put(&path, value.into(), Expect::Any, Some(LIFETIME))
+            .put(path, value.into(), expect, Some(LIFETIME))
             .await?;
         Ok(())
     }
 
-    async fn facts(&self, now: Timestamp, workers: &[WorkerRecord]) -> Result<Facts, Error> {
-        let gathered = Facts::gather(now, self.lines.scheduler(), self.parts.queue.as_ref()).await;
-        let gathered = gathered.map_err(|e| Error::Unavailable(e.to_string()))?;
+    /// Explains the jobs in the queue for runs of which no coordinator tells.
+    async fn left(&self, around: Facts) -> Result<BTreeMap<String, RunJobs>, Error> {
+        let found = self.parts.board.list(TOLD, "", TELLERS_MAX).await?;
+        let told = found.iter().map(decode::<Told>);
+        let told = told.collect::<Result<Vec<_>, _>>()?;
+        let told = told.iter().flat_map(|told| told.runs.keys());
+        let told: BTreeSet<RunId> = told.map(|run| RunId::new(run)).collect();
+        let told: Vec<RunId> = told.into_iter().collect();
+        let left = self.parts.queue.runs(&told).await;
+        let left = left.map_err(|e| Error::Unavailable(e.to_string()))?;
+        let mut runs = BTreeMap::new();
+        for jobs in &left {
+            if !runs.contains_key(&jobs.run) {
+                let facts = RunFacts {
+                    state: self.state(&jobs.run).await?,
+                    ..RunFacts::default()
+                };
+                runs.insert(jobs.run.clone(), facts);
+            }
+        }
+        Ok(by_run(&Facts {
+            left,
+            runs,
+            ..around
+        }))
+    }
+
+    /// Returns whether a run can go on.
+    async fn state(&self, run: &RunId) -> Result<RunState, Error> {
+        let path = RunRecord::path(run.as_str());
+        let Some(found) = self.parts.board.get(&path).await? else {
+            return Ok(RunState::Running);
+        };
+        let record: RunRecord = decode(&found)?;
+        let is_held = self.parts.board.holder(&path).await?.is_some();
+        Ok(state(record, is_held))
+    }
+
+    /// Returns what reasons are found from beside the jobs themselves.
+    async fn around(&self, now: Timestamp, workers: &[WorkerRecord]) -> Result<Facts, Error> {
         Ok(Facts {
+            now,
             lanes: lanes(workers, now.as_ms()),
-            runs: self.runs(),
             accounts: self.parts.rates.accounts().await?,
             store_pressure: self.parts.store.pressure().await?,
             values_away: match self.parts.store.away().await {
                 Some(away) => Some(away.to_string()),
                 None => away_from_all(workers, now.as_ms()),
             },
-            ..gathered
+            ..Facts::default()
         })
     }
 
@@ -168,32 +224,69 @@ impl Teller {
         Ok(away_from_all(&workers, now).or(alone))
     }
 
-    /// Returns why a job waits that this coordinator has in the queue.
+    /// Returns why a job waits that is in the queue in this state, whoever asked for it; nothing if
+    /// it has just left.
     ///
     /// # Errors
     /// The board or the queue cannot be reached.
-    pub async fn job(&self, key: Key) -> Result<Option<RunJobs>, Error> {
+    pub async fn job(&self, key: Key, state: &JobState) -> Result<Option<RunJobs>, Error> {
+        let Some(Asked { lane, since, runs }) = self.asked(key).await? else {
+            return Ok(None);
+        };
+        let (Some(place), Some(run)) = (Place::of(state), runs.into_iter().next()) else {
+            return Ok(None);
+        };
+        let told = self.runs().await?;
+        let accounts = told.get(run.as_str()).into_iter().flat_map(|r| &r.accounts);
+        let facts = RunFacts {
+            state: self.state(&run).await?,
+            accounts: accounts
+                .map(|(lane, account)| (Lane::new(lane), account.clone()))
+                .collect(),
+        };
         let now = self.parts.board.now().await?;
-        let mut facts = self.facts(now, &self.workers().await?).await?;
-        facts.lines.clear();
-        facts.released.retain(|job| job.key == key);
-        Ok((!facts.released.is_empty()).then(|| jobs(&facts)))
+        let around = self.around(now, &self.workers().await?).await?;
+        Ok(Some(jobs(&Facts {
+            runs: BTreeMap::from([(run.clone(), facts)]),
+            released: vec![JobFacts {
+                key,
+                run,
+                lane,
+                since,
+                place,
+            }],
+            ..around
+        })))
     }
 
-    /// Returns the jobs whose keys begin with `digits`: those that this coordinator has in the queue,
-    /// and those that were set aside.
+    /// Returns who waits for a job that is in the queue.
     ///
     /// # Errors
     /// The queue cannot be reached.
-    pub async fn beginning(&self, digits: &str) -> Result<BTreeSet<Key>, Error> {
-        let dead = self.parts.queue.dead_letters(DEAD_MAX).await;
-        let dead = dead.map_err(|e| Error::Unavailable(e.to_string()))?;
+    pub async fn asked(&self, key: Key) -> Result<Option<Asked>, Error> {
+        let asked = self.parts.queue.asked(&[key]).await;
+        let asked = asked.map_err(|e| Error::Unavailable(e.to_string()))?;
+        Ok(asked.into_iter().next().flatten())
+    }
+
+    /// Returns the jobs whose keys begin with `digits` and that this coordinator has in the queue.
+    #[must_use]
+    pub fn released(&self, digits: &str) -> BTreeSet<Key> {
         let released = self.lines.scheduler().standing().released;
         let keys = released.iter().map(|job| job.key);
-        let keys = keys.chain(dead.iter().map(|letter| letter.key));
-        Ok(keys
-            .filter(|key| key.to_string().starts_with(digits))
-            .collect())
+        keys.filter(|key| key.to_string().starts_with(digits))
+            .collect()
+    }
+
+    /// Returns the jobs that were set aside and whose keys begin with `digits`.
+    ///
+    /// # Errors
+    /// The queue cannot be reached.
+    pub async fn set_aside(&self, digits: &str) -> Result<Vec<Arc<DeadLetter>>, Error> {
+        let dead = self.parts.queue.dead_letters(DEAD_MAX).await;
+        let mut dead = dead.map_err(|e| Error::Unavailable(e.to_string()))?;
+        dead.retain(|letter| letter.key.to_string().starts_with(digits));
+        Ok(dead)
     }
 
     /// Returns the jobs whose keys begin with `digits` and that runs at work here wait for, and these
@@ -205,7 +298,7 @@ impl Teller {
     }
 
     /// Returns what is known of the runs at work here.
-    fn runs(&self) -> BTreeMap<RunId, RunFacts> {
+    fn own(&self) -> BTreeMap<RunId, RunFacts> {
         let facts = |(id, run): (String, Arc<LiveRun>)| {
             let facts = RunFacts {
                 accounts: run.accounts(),
@@ -216,13 +309,18 @@ impl Teller {
         self.live.all().into_iter().map(facts).collect()
     }
 
-    /// Returns what coordinators tell of their runs.
+    /// Returns what is told of the jobs of runs, each run once.
     ///
     /// # Errors
     /// The board cannot be reached.
-    pub async fn told(&self) -> Result<Vec<Told>, Error> {
-        let found = self.parts.board.list(TOLD, "", 1_000).await?;
-        found.iter().map(decode).collect()
+    pub async fn runs(&self) -> Result<BTreeMap<String, RunJobs>, Error> {
+        let board = &self.parts.board;
+        let left = board.get(LEFT).await?;
+        let found = board.list(TOLD, "", TELLERS_MAX).await?;
+        let left = left.iter().map(decode::<Told>);
+        let left = left.collect::<Result<Vec<_>, _>>()?;
+        let told = found.iter().map(decode::<Told>);
+        Ok(merge(left, told.collect::<Result<Vec<_>, _>>()?))
     }
 
     /// Returns all workers that wrote lately.
@@ -353,6 +451,23 @@ fn jobs(facts: &Facts) -> RunJobs {
         waits: waits.rows.iter().map(WaitReason::from).collect(),
         waiting: waits.waiting,
         running: waits.running,
+        accounts: BTreeMap::new(),
+    }
+}
+
+/// Returns whether a run can go on.
+fn state(run: RunRecord, is_held: bool) -> RunState {
+    match run.state {
+        State::Paused if run.cause_class == word(FailureClass::Budget) => {
+            RunState::OutOfBudget { cap: run.cause }
+        }
+        State::Paused => RunState::Paused {
+            by: run.cause_class,
+        },
+        State::Queued | State::Running if !is_held => RunState::Orphaned {
+            takeover_ms: ms(LEASE),
+        },
+        _ => RunState::Running,
     }
 }
 
@@ -360,33 +475,44 @@ fn jobs(facts: &Facts) -> RunJobs {
 fn by_run(facts: &Facts) -> BTreeMap<String, RunJobs> {
     let runs = facts.lines.iter().map(|line| &line.run);
     let runs = runs.chain(facts.released.iter().map(|job| &job.run));
+    let runs = runs.chain(facts.left.iter().map(|left| &left.run));
     let runs: BTreeSet<&RunId> = runs.collect();
-    let explained = |run: &RunId| jobs(&facts.only(|other| other == run));
+    let explained = |run: &RunId| {
+        let accounts = facts.runs.get(run).into_iter().flat_map(|r| &r.accounts);
+        RunJobs {
+            accounts: accounts
+                .map(|(lane, account)| (lane.as_str().to_owned(), account.clone()))
+                .collect(),
+            ..jobs(&facts.only(|other| other == run))
+        }
+    };
     runs.into_iter()
         .map(|run| (run.as_str().to_owned(), explained(run)))
         .collect()
 }
 
-/// Adds the reasons of several runs up: equal ones are one.
-#[must_use]
-pub fn sum<'a>(runs: impl IntoIterator<Item = &'a RunJobs>) -> RunJobs {
-    let mut total = RunJobs::default();
-    for run in runs {
-        total.waiting += run.waiting;
-        total.running += run.running;
-        for wait in &run.waits {
-            let known = total
-                .waits
-                .iter_mut()
-                .find(|w| w.code == wait.code && w.words == wait.words);
-            match known {
-                Some(known) => {
-                    known.count += wait.count;
-                    known.oldest_ms = known.oldest_ms.max(wait.oldest_ms);
-                }
-                None => total.waits.push(wait.clone()),
-            }
-        }
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    #[test]
+    fn a_run_that_nobody_holds_is_orphaned_unless_it_is_paused() {
+        let run = |state, class: &str| RunRecord {
+            state,
+            cause: "why".to_owned(),
+            cause_class: class.to_owned(),
+            ..record()
+        };
+        let orphaned = RunState::Orphaned { takeover_ms: 6_000 };
+        assert_eq!(state(run(State::Running, ""), false), orphaned);
+        assert_eq!(state(run(State::Queued, ""), false), orphaned);
+        assert_eq!(state(run(State::Running, ""), true), RunState::Running);
+        let by = "person".to_owned();
+        let paused = state(run(State::Paused, "person"), false);
+        assert_eq!(paused, RunState::Paused { by });
+        let cap = "why".to_owned();
+        let spent = state(run(State::Paused, "budget"), false);
+        assert_eq!(spent, RunState::OutOfBudget { cap });
     }
-    total
 }

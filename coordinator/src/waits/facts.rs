@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use skillopt_core::job::Key;
-use skillopt_queue::queue::{Error, JobState};
+use skillopt_queue::queue::{Error, JobState, RunStats};
 use skillopt_queue::rates::Account;
 use skillopt_queue::{Lane, Queue, RunId, Timestamp};
 
@@ -23,6 +23,8 @@ pub struct Facts {
     pub lines: Vec<Line>,
     /// Jobs that are in the queue, and what it says of them.
     pub released: Vec<JobFacts>,
+    /// Jobs in the queue for runs of which no coordinator tells.
+    pub left: Vec<RunStats>,
     /// Lanes that live workers offer.
     pub lanes: BTreeSet<Lane>,
     /// Accounts with limits or in trouble.
@@ -177,6 +179,7 @@ impl Facts {
         let mut facts = self.clone();
         facts.lines.retain(|line| is_meant(&line.run));
         facts.released.retain(|job| is_meant(&job.run));
+        facts.left.retain(|left| is_meant(&left.run));
         facts
     }
 }

@@ -1,5 +1,6 @@
 //! The reason of one job, or of jobs that have everything in common.
 
+use skillopt_queue::queue::RunStats;
 use skillopt_queue::rates::Account;
 use skillopt_queue::{Lane, RunId, Timestamp};
 
@@ -80,13 +81,22 @@ pub(super) fn of_job(facts: &Facts, job: &JobFacts) -> Option<Reason> {
     let reason = of_run(facts, &job.run);
     let reason = reason.or_else(|| of_place(facts, &job.place));
     let reason = reason.or_else(|| around(facts, &job.run, &job.lane));
-    Some(reason.unwrap_or_else(|| {
-        Reason::new(
-            Code::SlotsBusy,
-            format!("all workers that offer `{}` are busy", job.lane),
-            "more workers, or more slots for each",
-        )
-    }))
+    Some(reason.unwrap_or_else(|| busy(&job.lane)))
+}
+
+/// Returns why jobs wait that are in the queue for a run of which no coordinator tells.
+pub(super) fn of_left(facts: &Facts, left: &RunStats) -> Reason {
+    let reason = of_run(facts, &left.run);
+    let reason = reason.or_else(|| around(facts, &left.run, &left.lane));
+    reason.unwrap_or_else(|| busy(&left.lane))
+}
+
+fn busy(lane: &Lane) -> Reason {
+    Reason::new(
+        Code::SlotsBusy,
+        format!("all workers that offer `{lane}` are busy"),
+        "more workers, or more slots for each",
+    )
 }
 
 fn is_running(facts: &Facts, job: &JobFacts) -> bool {
@@ -100,7 +110,8 @@ fn of_run(facts: &Facts, run: &RunId) -> Option<Reason> {
             Code::NoCoordinator,
             format!("no coordinator holds run {run}"),
             format!(
-                "another coordinator takes it over within {}; if none does, look at the coordinators",
+                "one with room for another run takes it over within {}; if none has room, start \
+                 another coordinator, or one with a larger --runs-max",
                 seconds(*takeover_ms)
             ),
         )),
@@ -111,7 +122,7 @@ fn of_run(facts: &Facts, run: &RunId) -> Option<Reason> {
         )),
         RunState::OutOfBudget { cap } => Some(Reason::new(
             Code::Budget,
-            format!("the cap is reached: {cap}"),
+            format!("the cap is reached: {}", brief(cap)),
             "raise the cap, then resume the run",
         )),
     }

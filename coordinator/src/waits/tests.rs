@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use skillopt_core::Hash;
 use skillopt_core::job::Key;
+use skillopt_queue::queue::RunStats;
 use skillopt_queue::rates::{Account, Limits};
 use skillopt_queue::{Lane, Priority, RunId};
 
@@ -28,6 +29,17 @@ fn job(run: &str, place: Place) -> JobFacts {
         lane: Lane::new("chat"),
         since: Timestamp::from_ms(995_000),
         place,
+    }
+}
+
+/// Jobs that nobody tells of.
+fn left(run: &str, waiting: usize, leased: usize) -> RunStats {
+    RunStats {
+        run: RunId::new(run),
+        lane: Lane::new("chat"),
+        waiting,
+        leased,
+        oldest: Timestamp::from_ms(990_000),
     }
 }
 
@@ -242,6 +254,33 @@ fn each_reason_has_its_words() {
 }
 
 #[test]
+fn jobs_of_which_no_coordinator_tells_wait_for_what_became_of_their_run() {
+    let check = |state: RunState, code: Code| {
+        let facts = Facts {
+            left: vec![left("a", 4, 2)],
+            ..with_run(state, None)
+        };
+        let waits = explain(&facts);
+        let rows: Vec<_> = waits.rows.iter().map(|r| (r.code, r.count)).collect();
+        assert_eq!(rows, [(code, 4)]);
+        assert_eq!((waits.waiting, waits.running), (4, 2));
+    };
+    let orphaned = RunState::Orphaned { takeover_ms: 6_000 };
+    check(orphaned, Code::NoCoordinator);
+    check(RunState::Paused { by: "ada".into() }, Code::Paused);
+    let cap = "run/a, dollars".to_owned();
+    check(RunState::OutOfBudget { cap }, Code::Budget);
+    // It has just been taken over.
+    check(RunState::Running, Code::SlotsBusy);
+    let nobody = Facts {
+        left: vec![left("a", 4, 0)],
+        lanes: BTreeSet::new(),
+        ..facts()
+    };
+    assert_eq!(explain(&nobody).rows[0].code, Code::NoCapability);
+}
+
+#[test]
 fn names_of_codes_can_be_read_back() {
     for code in Code::ALL {
         assert_eq!(Code::parse(code.as_str()), Some(code));
@@ -339,6 +378,9 @@ fn any_world(dice: &mut Dice) -> Facts {
         let hold = hold[usize::try_from(dice.roll(3)).unwrap()];
         let waiting = usize::try_from(dice.roll(40)).unwrap();
         facts.lines.push(line(run, waiting, hold));
+        let size = |n| usize::try_from(n).unwrap();
+        let more = left(run, size(dice.roll(3)), size(dice.roll(3)));
+        facts.left.push(more);
         for _ in 0..dice.roll(30) {
             let place = match dice.roll(5) {
                 0 => Place::Queued {
@@ -367,7 +409,9 @@ fn in_any_world_the_rows_add_up_and_every_job_is_counted_once() {
         let facts = any_world(&mut dice);
         let waits = explain(&facts);
         let lines: usize = facts.lines.iter().map(|line| line.waiting).sum();
-        let jobs = u64::try_from(lines + facts.released.len()).unwrap();
+        let left = facts.left.iter().map(|left| left.waiting + left.leased);
+        let jobs = lines + facts.released.len() + left.sum::<usize>();
+        let jobs = u64::try_from(jobs).unwrap();
         assert_eq!(waits.waiting + waits.running, jobs);
         assert_eq!(
             waits.rows.iter().map(|row| row.count).sum::<u64>(),

@@ -45,9 +45,9 @@ pub(super) async fn overview(desk: &Desk, caller: &Caller) -> Result<Overview, E
 
 /// Adds the jobs of the caller's runs up.
 async fn jobs(desk: &Desk, caller: &Caller) -> Result<RunJobs, Error> {
-    let told = desk.teller.told().await?;
+    let told = desk.teller.runs().await?;
     let mut own = Vec::new();
-    for (id, jobs) in told.iter().flat_map(|told| &told.runs) {
+    for (id, jobs) in &told {
         let is_own = match caller.limit() {
             None => true,
             Some(tenant) => {

@@ -1,12 +1,16 @@
 //! Why something is not moving.
 
-use std::collections::BTreeSet;
+mod asked;
+mod job;
+mod reply;
 
 use skillopt_core::Hash;
 use skillopt_core::job::Key;
 use skillopt_proto::v1;
-use skillopt_queue::queue::JobState;
 
+use self::asked::{beginning, is_asked_for, is_mine, not_asked_for};
+use self::job::job;
+use self::reply::response;
 use super::super::auth::Caller;
 use super::super::error::Error;
 use super::super::record::{RunRecord, State};
@@ -20,8 +24,6 @@ use crate::waits::Code;
 
 /// Runs of a sweep that are looked at.
 const RUNS_MAX: usize = 1_000;
-/// Shortest beginning of a job's key that is looked for.
-const BEGINNING_MIN: usize = 4;
 
 /// Answers for a run, a sweep or a job, or for all that the caller may see.
 pub(super) async fn answer(
@@ -36,10 +38,10 @@ pub(super) async fn answer(
     if let Ok(hash) = id.parse::<Hash>() {
         let key = Key(hash);
         // Whose it is cannot be told from its key: tenants with equal inputs share it.
-        if !caller.is_global && mine(desk, caller, id).await?.is_empty() {
+        if !caller.is_global && !is_asked_for(desk, caller, key, id).await? {
             return Err(not_asked_for(caller, id));
         }
-        return job(desk, key).await;
+        return job(desk, caller, key).await;
     }
     let unknown = match desk.table.find(caller.limit(), id).await {
         Ok(stored) => return run(desk, &stored.run).await,
@@ -49,66 +51,17 @@ pub(super) async fn answer(
     match desk.sweep(caller, id).await? {
         Some(one) => sweep(desk, &one).await,
         None => match beginning(desk, caller, id).await? {
-            Some(key) => job(desk, key).await,
+            Some(key) => job(desk, caller, key).await,
             None => Err(unknown),
         },
     }
 }
 
-/// Returns the job whose key begins with `id`.
-async fn beginning(desk: &Desk, caller: &Caller, id: &str) -> Result<Option<Key>, Error> {
-    let is_key = id.len() >= BEGINNING_MIN && id.bytes().all(|b| b.is_ascii_hexdigit());
-    if !is_key {
-        return Ok(None);
-    }
-    let mut keys = if caller.is_global {
-        desk.teller.beginning(&id.to_ascii_lowercase()).await?
-    } else {
-        mine(desk, caller, id).await?
-    };
-    match (keys.pop_first(), keys.pop_first()) {
-        (Some(a), Some(b)) => Err(Error::Invalid(format!(
-            "`{id}` is the beginning of several jobs: `{a}`, `{b}`; type more of it"
-        ))),
-        (first, _) => Ok(first),
-    }
-}
-
-/// Returns the jobs whose keys begin with `id` and that runs of the caller wait for here.
-async fn mine(desk: &Desk, caller: &Caller, id: &str) -> Result<BTreeSet<Key>, Error> {
-    let mut keys = BTreeSet::new();
-    for (key, runs) in desk.teller.wanted(&id.to_ascii_lowercase()) {
-        for run in runs {
-            if is_mine(desk, caller, run.as_str()).await? {
-                keys.insert(key);
-                break;
-            }
-        }
-    }
-    Ok(keys)
-}
-
-fn not_asked_for(caller: &Caller, id: &str) -> Error {
-    Error::NotFound(format!(
-        "no run of tenant `{}` at this coordinator waits for job `{id}`; ask `skillopt why RUN`, or \
-         with a token of the whole cluster",
-        caller.tenant
-    ))
-}
-
-async fn is_mine(desk: &Desk, caller: &Caller, run: &str) -> Result<bool, Error> {
-    let Some(tenant) = caller.limit() else {
-        return Ok(true);
-    };
-    let stored = desk.table.get(run).await?;
-    Ok(stored.is_some_and(|stored| stored.run.tenant == tenant))
-}
-
 /// Answers for all runs that the caller may see.
 async fn cluster(desk: &Desk, caller: &Caller) -> Result<v1::WhyResponse, Error> {
-    let told = desk.teller.told().await?;
+    let told = desk.teller.runs().await?;
     let mut mine = Vec::new();
-    for (id, jobs) in told.iter().flat_map(|told| &told.runs) {
+    for (id, jobs) in &told {
         if is_mine(desk, caller, id).await? {
             mine.push(jobs);
         }
@@ -140,8 +93,8 @@ fn most(wait: &WaitReason, waiting: u64) -> String {
 }
 
 async fn run(desk: &Desk, run: &RunRecord) -> Result<v1::WhyResponse, Error> {
-    let told = desk.teller.told().await?;
-    let jobs = told.iter().find_map(|told| told.runs.get(&run.id));
+    let told = desk.teller.runs().await?;
+    let jobs = told.get(&run.id);
     let path = RunRecord::path(&run.id);
     let is_held = desk.parts.board.holder(&path).await?.is_some();
     let words = match run.state {
@@ -151,10 +104,10 @@ async fn run(desk: &Desk, run: &RunRecord) -> Result<v1::WhyResponse, Error> {
             None => moving(jobs, &run.coordinator),
         },
         State::Queued | State::Running => {
-            let help =
-                "see `skillopt runs`: the others of it may be full; start another coordinator";
+            let help = "if none has room, it waits until a run of theirs ends: start another \
+                        coordinator, or one with a larger --runs-max";
             format!(
-                "no coordinator holds it now; one takes it within {} s if it has room\n{help}",
+                "no coordinator works on it now; one with room for another run takes it within {} s\n{help}",
                 LEASE.as_secs()
             )
         }
@@ -172,28 +125,30 @@ async fn run(desk: &Desk, run: &RunRecord) -> Result<v1::WhyResponse, Error> {
         over => format!("it has ended: {}: {}", over.word(), run.cause),
     };
     let jobs = match run.state {
-        State::Running => jobs.cloned().unwrap_or_default(),
-        // Its jobs have been taken back: none is counted.
-        State::Paused => RunJobs {
-            waits: vec![paused(run)],
-            ..RunJobs::default()
-        },
+        State::Queued | State::Running => jobs.cloned().unwrap_or_default(),
+        State::Paused => paused(run, jobs),
         _ => RunJobs::default(),
     };
     Ok(response(words, jobs))
 }
 
-fn paused(run: &RunRecord) -> WaitReason {
+/// Returns what is left of a paused run's jobs. Mostly that is none, for they were taken back; that it
+/// is paused is said all the same.
+fn paused(run: &RunRecord, left: Option<&RunJobs>) -> RunJobs {
     let code = match run.cause_class.as_str() {
         "budget" => Code::Budget,
         _ => Code::Paused,
     };
-    WaitReason {
-        code: code.to_string(),
-        words: format!("run {} is paused ({})", run.id, run.cause_class),
-        help: format!("`skillopt resume {}`, once the cause is gone", run.id),
-        ..WaitReason::default()
+    let mut jobs = left.cloned().unwrap_or_default();
+    if jobs.waiting == 0 {
+        jobs.waits = vec![WaitReason {
+            code: code.to_string(),
+            words: format!("run {} is paused ({})", run.id, run.cause_class),
+            help: format!("`skillopt resume {}`, once the cause is gone", run.id),
+            ..WaitReason::default()
+        }];
     }
+    jobs
 }
 
 fn moving(jobs: Option<&RunJobs>, coordinator: &str) -> String {
@@ -213,9 +168,8 @@ async fn sweep(desk: &Desk, sweep: &Sweep) -> Result<v1::WhyResponse, Error> {
         ..Filter::default()
     };
     let runs = desk.table.list(&filter, "", RUNS_MAX).await?.runs;
-    let told = desk.teller.told().await?;
-    let of = |run: &RunRecord| told.iter().find_map(|told| told.runs.get(&run.id));
-    let jobs = teller::sum(runs.iter().filter_map(|stored| of(&stored.run)));
+    let told = desk.teller.runs().await?;
+    let jobs = teller::sum(runs.iter().filter_map(|stored| told.get(&stored.run.id)));
     let count = |state: State| runs.iter().filter(|s| s.run.state == state).count() as u64;
     let over = runs.iter().filter(|s| s.run.state.is_over()).count();
     let mut words = format!(
@@ -232,93 +186,4 @@ async fn sweep(desk: &Desk, sweep: &Sweep) -> Result<v1::WhyResponse, Error> {
         words.push_str(&format!("\nrun `{}`: {}", stored.run.id, stored.run.cause));
     }
     Ok(response(words, jobs))
-}
-
-async fn job(desk: &Desk, key: Key) -> Result<v1::WhyResponse, Error> {
-    if let Some(jobs) = desk.teller.job(key).await? {
-        let first = jobs.waits.first();
-        if let Some(words) = first.map(|wait| format!("{}\n{}", wait.words, wait.help)) {
-            return Ok(response(words, jobs));
-        }
-    }
-    // It runs, or another coordinator has asked for it.
-    let states = desk.parts.queue.states(&[key]).await;
-    let states = states.map_err(|e| Error::Unavailable(e.to_string()))?;
-    let now = desk.parts.board.now().await?;
-    let one = |code: Code, words: String, help: &str, oldest_ms| RunJobs {
-        waits: vec![WaitReason {
-            code: code.to_string(),
-            words,
-            help: help.to_owned(),
-            count: 1,
-            oldest_ms,
-        }],
-        waiting: 1,
-        running: 0,
-    };
-    let seconds = |ms: u64| ms / 1_000;
-    let jobs = match states.into_iter().next().unwrap_or(JobState::Unknown) {
-        JobState::Unknown => {
-            let found = desk.parts.store.results(&[key]).await?.pop().flatten();
-            let words = if found.is_some() {
-                "it is answered"
-            } else {
-                "the queue does not have it: it was not asked for yet, or was taken back"
-            };
-            return Ok(response(words.to_owned(), RunJobs::default()));
-        }
-        JobState::Leased { worker, since, .. } => {
-            let age = now.since(since).as_secs();
-            let words = format!("worker `{worker}` has run it for {age} s");
-            let jobs = RunJobs {
-                running: 1,
-                ..RunJobs::default()
-            };
-            return Ok(response(words, jobs));
-        }
-        JobState::Waiting { since, losses } => {
-            let age = u64::try_from(now.since(since).as_millis()).unwrap_or(0);
-            let (code, words) = if losses > 0 {
-                let words = "the worker that had it stopped answering; another one takes it";
-                (Code::LeaseExpired, words)
-            } else {
-                (Code::SlotsBusy, "all fitting workers are busy")
-            };
-            one(code, words.to_owned(), "start more workers", age)
-        }
-        JobState::Delayed { until, cause } => {
-            let wait = until.as_ms().saturating_sub(now.as_ms());
-            let words = format!(
-                "it is tried again in {} s: {}",
-                seconds(wait),
-                cause.unwrap_or_default()
-            );
-            one(Code::RetryBackoff, words, "wait", 0)
-        }
-        JobState::Dead(letter) => {
-            let words = format!(
-                "it was set aside after {} tries: {}",
-                letter.deliveries, letter.failure.cause
-            );
-            one(Code::SetAside, words, "`skillopt resume` tries it again", 0)
-        }
-    };
-    let words = jobs.waits.first().map(|w| w.words.clone());
-    Ok(response(words.unwrap_or_default(), jobs))
-}
-
-fn response(words: String, jobs: RunJobs) -> v1::WhyResponse {
-    let wait = |wait: WaitReason| v1::Wait {
-        code: wait.code,
-        words: wait.words,
-        count: wait.count,
-        oldest_ms: wait.oldest_ms,
-        help: wait.help,
-    };
-    v1::WhyResponse {
-        words,
-        waits: jobs.waits.into_iter().map(wait).collect(),
-        waiting: jobs.waiting,
-        running: jobs.running,
-    }
 }
