@@ -3,7 +3,7 @@
 use serde_json::Value;
 use skillopt_runtime::clock::Stopwatch;
 use skillopt_tests::support::program::run;
-use skillopt_tests::support::wait::until;
+use skillopt_tests::support::wait::{LONG, for_some, until};
 use skillopt_tests::support::{Cluster, Shape, Sim, World};
 
 /// Submits a training without waiting for it, and returns its id.
@@ -30,6 +30,30 @@ fn why(cluster: &Cluster, id: &str) -> Value {
         .collect();
     let ended = run(&mut cluster.command(&args)).code(0);
     serde_json::from_str(ended.stdout.trim()).expect("a JSON line")
+}
+
+/// Waits until the reasons add up to the jobs that the queue itself counts, of which there must be some.
+#[track_caller]
+fn adds_up(cluster: &Cluster) {
+    let mut last = String::new();
+    let told = for_some(LONG, || {
+        let answer = why(cluster, "");
+        let waits = answer["waits"].as_array().expect("a list of reasons");
+        // These are for jobs that have not been let into the queue yet.
+        let in_queue = waits
+            .iter()
+            .filter(|wait| wait["code"] != "barrier" && wait["code"] != "fair_share");
+        let told: u64 = in_queue.filter_map(|wait| wait["count"].as_u64()).sum();
+        let counted = |name: &str| {
+            let name = format!("skillopt_queue_{name}");
+            cluster.coordinators[0].metric(&name, &[])
+        };
+        let (waiting, leased) = (counted("queued") + counted("delayed"), counted("leased"));
+        last = format!("{waiting} wait in the queue and {leased} are leased, told is {answer}");
+        let is_same = waiting > 0 && told == waiting && answer["running"] == leased;
+        is_same.then_some(())
+    });
+    assert!(told.is_some(), "{last}");
 }
 
 /// Returns the row of a reason; the counts of all of them must add up.
@@ -86,6 +110,15 @@ fn every_waiting_job_has_one_reason() {
     let key = a_job(&cluster);
     assert_eq!(key.len(), 64, "{key}");
     waits_for(&cluster, &key[..12], "no_capability");
+    adds_up(&cluster);
+    // A coordinator that did not ask for it says the same of it.
+    let stranger = cluster.add_coordinator();
+    let url = cluster.coordinators[stranger].url();
+    let asked = ["why", &key, "--json", "--coordinator", &url];
+    let answer = run(&mut cluster.command(&asked)).code(0).stdout;
+    let answer: Value = serde_json::from_str(answer.trim()).expect("a JSON line");
+    assert!(row(&answer, "no_capability").is_some(), "{answer}");
+    cluster.coordinators.remove(stranger).kill();
 
     cluster.add_worker();
     waits_for(&cluster, &id, "slots_busy");
@@ -101,6 +134,61 @@ fn every_waiting_job_has_one_reason() {
         why(&cluster, "")["waiting"] == 0
     });
     run(&mut cluster.command(&["cancel", &id])).code(0);
+}
+
+#[test]
+fn jobs_of_a_run_without_a_coordinator_are_counted_as_such() {
+    // Each run has models of its own, so that they have no job in common.
+    let sims = [(); 2].map(|()| Sim::start(&["--latency", "fixed:600000"]));
+    let worlds = [World::new(), World::new()];
+    let mut cluster = Cluster::start_with(Shape {
+        slots: "chat=1".to_owned(),
+        coordinator_args: ["--runs-max", "1"].map(str::to_owned).to_vec(),
+        ..Shape::default()
+    });
+    let orphan = submit(&worlds[0], &cluster, &sims[0]);
+    waits_for(&cluster, &orphan, "slots_busy");
+    // Each of the two has as many runs as it may have.
+    cluster.add_coordinator();
+    let other = submit(&worlds[1], &cluster, &sims[1]);
+    waits_for(&cluster, &other, "slots_busy");
+    adds_up(&cluster);
+
+    cluster.coordinators.remove(0).kill();
+    let lost = waits_for(&cluster, &orphan, "no_coordinator");
+    assert!(lost["count"].as_u64() > Some(0), "{lost}");
+    assert!(
+        lost["help"].as_str().unwrap().contains("--runs-max"),
+        "{lost}"
+    );
+    waits_for(&cluster, "", "no_coordinator");
+    waits_for(&cluster, "", "slots_busy");
+    adds_up(&cluster);
+    let top = run(&mut cluster.command(&["top", "--once", "--json"])).code(0);
+    let top = top
+        .stdout
+        .lines()
+        .find_map(|l| serde_json::from_str(l).ok());
+    let top: Value = top.expect("a row of JSON");
+    assert_eq!(top["waiting"], why(&cluster, "")["waiting"], "{top}");
+
+    // Nobody has it, so nobody takes its jobs back.
+    run(&mut cluster.command(&["pause", &orphan])).code(0);
+    until("its jobs wait for it to be resumed", || {
+        let found = row(&why(&cluster, &orphan), "paused");
+        found.is_some_and(|row| row["count"].as_u64() > Some(0))
+    });
+    adds_up(&cluster);
+    run(&mut cluster.command(&["resume", &orphan])).code(0);
+    cluster.add_coordinator();
+    waits_for(&cluster, &orphan, "slots_busy");
+    until("no job waits for a coordinator", || {
+        row(&why(&cluster, ""), "no_coordinator").is_none()
+    });
+    adds_up(&cluster);
+    for id in [&orphan, &other] {
+        run(&mut cluster.command(&["cancel", id])).code(0);
+    }
 }
 
 #[test]
@@ -171,6 +259,7 @@ fn a_store_that_is_nearly_full_is_named() {
     ask("SETRANGE others 67108864 x");
     let id = submit(&world, &cluster, &sim);
     waits_for(&cluster, &id, "slots_busy");
+    adds_up(&cluster);
     let script =
         "EVAL \"return string.match(redis.call('INFO', 'memory'), 'used_memory:(%d+)')\" 0";
     let used: u64 = ask(script).parse().expect("a number");

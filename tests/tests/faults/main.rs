@@ -17,6 +17,7 @@ mod long;
 mod network;
 mod nodes;
 mod objects;
+mod poison;
 mod redis;
 mod scene;
 mod upgrade;
