@@ -15,6 +15,9 @@ use serde::Serialize;
 use crate::limits::{Limits, OWN_THREADS};
 
 const PREFIX: &str = "skillopt-sandbox-";
+/// How far below its limit a group may have stayed that was refused memory, in bytes: the kernel counts
+/// in batches.
+const SLACK_BYTES: u64 = 1024 * 1024;
 /// Microseconds in which a share of processors is measured out.
 const PERIOD_US: u64 = 100_000;
 
@@ -67,6 +70,7 @@ impl Cgroups {
         let name = format!("{PREFIX}{}-{count}", std::process::id());
         let mut group = Group {
             version: self.version,
+            processes: AtomicU64::new(0),
             folders: BTreeMap::new(),
             kill: None,
         };
@@ -204,10 +208,21 @@ fn in_version_1(mounts: &BTreeMap<String, PathBuf>) -> Result<Cgroups, String> {
     })
 }
 
+/// Whose limit the kernel kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The group's own.
+    Own,
+    /// That of a group above it, or what the machine has.
+    Above,
+}
+
 /// One run's group.
 #[derive(Debug)]
 pub(crate) struct Group {
     version: u8,
+    /// Most processes that were seen at a time.
+    processes: AtomicU64,
     folders: BTreeMap<String, PathBuf>,
     kill: Option<PathBuf>,
 }
@@ -265,22 +280,59 @@ impl Group {
         std::fs::read_to_string(self.path(controller, file)?).ok()
     }
 
-    /// Returns how often the kernel had to kill for want of memory.
-    pub(crate) fn memory_kills(&self) -> u64 {
-        let file = match self.version {
-            2 => "memory.events",
-            _ => "memory.oom_control",
-        };
-        self.read("memory", file)
-            .and_then(|text| keyed(&text, "oom_kill"))
-            .unwrap_or(0)
+    fn number(&self, controller: &str, file: &str) -> Option<u64> {
+        self.read(controller, file)?.trim().parse().ok()
     }
 
-    /// Returns how often a process could not be started because there were too many.
-    pub(crate) fn process_refusals(&self) -> u64 {
-        self.read("pids", "pids.events")
-            .and_then(|text| keyed(&text, "max"))
-            .unwrap_or(0)
+    /// Returns whose limit it was if the kernel killed for want of memory. It counts the killed in
+    /// their own group, whichever group had no more.
+    pub(crate) fn memory_kill(&self) -> Option<Whose> {
+        let is_own = match self.version {
+            2 => {
+                let events = self
+                    .read("memory", "memory.events.local")
+                    .or_else(|| self.read("memory", "memory.events"))?;
+                keyed(&events, "oom_kill").filter(|count| *count > 0)?;
+                keyed(&events, "oom").is_some_and(|count| count > 0)
+            }
+            _ => {
+                let events = self.read("memory", "memory.oom_control")?;
+                keyed(&events, "oom_kill").filter(|count| *count > 0)?;
+                self.was_full()
+            }
+        };
+        Some(if is_own { Whose::Own } else { Whose::Above })
+    }
+
+    /// Returns whether a group of version 1 ever had all the memory that it may have. Refusals for the
+    /// limit of memory and swap together are not counted by every kernel.
+    fn was_full(&self) -> bool {
+        let number = |file: &str| self.number("memory", file);
+        let is_refused = ["memory.failcnt", "memory.memsw.failcnt"]
+            .into_iter()
+            .any(|file| number(file).is_some_and(|count| count > 0));
+        let limit = number("memory.limit_in_bytes").unwrap_or(u64::MAX);
+        let most =
+            number("memory.max_usage_in_bytes").max(number("memory.memsw.max_usage_in_bytes"));
+        is_refused || most.is_some_and(|most| most.saturating_add(SLACK_BYTES) >= limit)
+    }
+
+    /// Returns whose limit it was if a process could not be started because there were too many.
+    /// Has to be asked now and then, for older kernels do not say how many there were at most.
+    pub(crate) fn process_refusal(&self) -> Option<Whose> {
+        let now = self.number("pids", "pids.current").unwrap_or(0);
+        let seen = self.processes.fetch_max(now, Ordering::Relaxed).max(now);
+        let events = self.read("pids", "pids.events")?;
+        keyed(&events, "max").filter(|count| *count > 0)?;
+        let max = self.number("pids", "pids.max").unwrap_or(u64::MAX);
+        let is_own = match self.number("pids", "pids.peak") {
+            // Kernels that have this file count a refusal where the limit is.
+            _ if self.read("pids", "pids.events.local").is_some() => true,
+            Some(most) => most >= max,
+            // What lies between two looks is not seen.
+            None => seen >= max / 2,
+        };
+        Some(if is_own { Whose::Own } else { Whose::Above })
     }
 
     /// Returns the processor time used so far.
@@ -390,6 +442,108 @@ mod tests {
         assert_eq!(read("memory.max"), "77");
         assert_eq!(read("pids.max"), "10");
         assert_eq!(read("cpu.max"), "150000 100000");
+    }
+
+    /// A folder stands in for the kernel's; returns what is told of memory and of processes.
+    fn told(version: u8, files: &[(&str, &str)]) -> (Option<Whose>, Option<Whose>) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let names: &[&str] = if version == 2 {
+            &[""]
+        } else {
+            &["memory", "pids"]
+        };
+        let folders = names.iter();
+        let group = Group {
+            version,
+            processes: AtomicU64::new(0),
+            folders: folders
+                .map(|name| ((*name).to_owned(), dir.path().to_path_buf()))
+                .collect(),
+            kill: None,
+        };
+        (group.memory_kill(), group.process_refusal())
+    }
+
+    #[test]
+    fn who_is_killed_for_want_of_memory_may_be_within_its_limit() {
+        let killed = "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n";
+        let one = [
+            ("memory.oom_control", killed),
+            ("memory.limit_in_bytes", "2147483648\n"),
+        ];
+        let (own, above) = (Some(Whose::Own), Some(Whose::Above));
+        for (version, files, want) in [
+            (
+                2,
+                vec![("memory.events", "max 9\noom 0\noom_kill 0\n")],
+                None,
+            ),
+            (
+                2,
+                vec![("memory.events", "max 9\noom 2\noom_kill 1\n")],
+                own,
+            ),
+            (
+                2,
+                vec![("memory.events", "max 9\noom 0\noom_kill 1\n")],
+                above,
+            ),
+            (
+                2,
+                vec![
+                    ("memory.events", "oom 2\noom_kill 1\n"),
+                    ("memory.events.local", "oom 0\noom_kill 1\n"),
+                ],
+                above,
+            ),
+            (1, vec![("memory.oom_control", "oom_kill 0\n")], None),
+            (1, one.to_vec(), above),
+            (
+                1,
+                [one.to_vec(), vec![("memory.failcnt", "7\n")]].concat(),
+                own,
+            ),
+            (
+                1,
+                [
+                    one.to_vec(),
+                    vec![("memory.memsw.max_usage_in_bytes", "2147400000\n")],
+                ]
+                .concat(),
+                own,
+            ),
+            (
+                1,
+                [
+                    one.to_vec(),
+                    vec![("memory.max_usage_in_bytes", "300000000\n")],
+                ]
+                .concat(),
+                above,
+            ),
+        ] {
+            assert_eq!(told(version, &files).0, want, "{version}: {files:?}");
+        }
+    }
+
+    #[test]
+    fn who_is_refused_a_process_may_be_within_its_limit() {
+        let (own, above) = (Some(Whose::Own), Some(Whose::Above));
+        let refused = [("pids.max", "40\n"), ("pids.events", "max 3\n")];
+        for (more, want) in [
+            (("pids.peak", "40\n"), own),
+            (("pids.peak", "12\n"), above),
+            (("pids.events.local", "max 3\n"), own),
+            (("pids.current", "38\n"), own),
+            (("pids.current", "5\n"), above),
+        ] {
+            let files = [refused.to_vec(), vec![more]].concat();
+            assert_eq!(told(2, &files).1, want, "{more:?}");
+        }
+        assert_eq!(told(2, &[("pids.events", "max 0\n")]).1, None);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::output::{Collector, Shared};
 use crate::report::{Ending, Report};
 use crate::room::Room;
 use crate::task::{Line, Place, Stream, Task};
-use crate::watch::{Seen, State, Watch};
+use crate::watch::{Crossed, Seen, State, Watch};
 use crate::wire::Word;
 use crate::{Error, forward, start};
 
@@ -40,7 +40,7 @@ const COMPLAINT: usize = 4096;
 /// Why the program is to be over.
 enum Verdict {
     Word(Option<Word>),
-    Limit(Limit),
+    Crossed(Crossed),
     TimedOut,
 }
 
@@ -213,7 +213,8 @@ async fn run(
     let over = Over {
         verdict,
         lost,
-        crossed: last.unwrap_or(None),
+        crossed: last
+            .unwrap_or_else(|e| Some(Crossed::Lost(format!("looking at the sandbox broke: {e}")))),
         memory_bytes: room.limits.memory_bytes,
         signals: [Signal::SIGXCPU, Signal::SIGXFSZ].map(|signal| signal as i32),
     };
@@ -312,8 +313,8 @@ async fn decide(control: &mut Control, watch: &Arc<Watch>, shared: &Shared<'_>) 
         biased;
         // What the program did by itself goes before what we would do to it.
         word = control.word() => return Verdict::Word(word),
-        () = shared.over.notified() => return Verdict::Limit(Limit::Output),
-        limit = watch.crossed() => return Verdict::Limit(limit),
+        () = shared.over.notified() => return Verdict::Crossed(Crossed::Limit(Limit::Output)),
+        crossed = watch.crossed() => return Verdict::Crossed(crossed),
         () = tokio::time::sleep(watch.limits.wall) => {}
     }
     control.stop().await;
@@ -326,8 +327,8 @@ struct Over {
     verdict: Verdict,
     /// Why it could not be ended.
     lost: Option<String>,
-    /// The limit that the last look found crossed.
-    crossed: Option<Limit>,
+    /// What the last look found.
+    crossed: Option<Crossed>,
     memory_bytes: u64,
     /// The kernel's signals for a process's own limits: processor time, size of a file.
     signals: [i32; 2],
@@ -338,8 +339,13 @@ impl Over {
     fn ending(self) -> (Ending, Seen) {
         let mut used = Seen::default();
         let told = match self.verdict {
-            Verdict::TimedOut => Ending::TimedOut,
-            Verdict::Limit(limit) => Ending::Limit(limit),
+            Verdict::Crossed(Crossed::Limit(limit)) => Ending::Limit(limit),
+            Verdict::Crossed(Crossed::Lost(why)) => Ending::Lost(why),
+            Verdict::TimedOut => match self.crossed {
+                // Who was failed by the machine is not slow by itself.
+                Some(Crossed::Lost(why)) => Ending::Lost(why),
+                _ => Ending::TimedOut,
+            },
             Verdict::Word(Some(Word::Ended {
                 code,
                 signal,
@@ -352,7 +358,8 @@ impl Over {
                 };
                 let is_hog = used.peak_memory_bytes > self.memory_bytes;
                 match (self.crossed, code, signal) {
-                    (Some(limit), ..) => Ending::Limit(limit),
+                    (Some(Crossed::Limit(limit)), ..) => Ending::Limit(limit),
+                    (Some(Crossed::Lost(why)), ..) => Ending::Lost(why),
                     _ if is_hog => Ending::Limit(Limit::Memory),
                     (_, _, Some(signal)) if signal == self.signals[0] => Ending::Limit(Limit::Cpu),
                     (_, _, Some(signal)) if signal == self.signals[1] => Ending::Limit(Limit::Disk),
@@ -364,10 +371,60 @@ impl Over {
             Verdict::Word(Some(Word::Failed { why, .. })) => Ending::Lost(why),
             Verdict::Word(None | Some(Word::Started)) => match self.crossed {
                 // Init itself was killed, for the limit was crossed.
-                Some(limit) => Ending::Limit(limit),
+                Some(Crossed::Limit(limit)) => Ending::Limit(limit),
+                Some(Crossed::Lost(why)) => Ending::Lost(why),
                 None => Ending::Lost("the sandbox ended without saying how".to_owned()),
             },
         };
         (self.lost.map_or(told, Ending::Lost), used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(verdict: Verdict, crossed: Option<Crossed>, want: &Ending) {
+        let over = Over {
+            verdict,
+            lost: None,
+            crossed,
+            memory_bytes: 99,
+            signals: [24, 25],
+        };
+        assert_eq!(&over.ending().0, want);
+    }
+
+    #[test]
+    fn a_fault_of_the_machine_is_no_end_of_the_program() {
+        let lost = || Some(Crossed::Lost("no memory".to_owned()));
+        let want = Ending::Lost("no memory".to_owned());
+        let ended = |code, signal| {
+            Verdict::Word(Some(Word::Ended {
+                code,
+                signal,
+                cpu_us: 0,
+                peak_kib: 0,
+            }))
+        };
+        check(ended(Some(0), None), lost(), &want);
+        check(ended(None, Some(9)), lost(), &want);
+        check(Verdict::Word(None), lost(), &want);
+        check(Verdict::TimedOut, lost(), &want);
+        check(Verdict::Crossed(lost().unwrap()), None, &want);
+        let limit = || Crossed::Limit(Limit::Memory);
+        check(
+            Verdict::Crossed(limit()),
+            lost(),
+            &Ending::Limit(Limit::Memory),
+        );
+        check(
+            ended(Some(0), None),
+            Some(limit()),
+            &Ending::Limit(Limit::Memory),
+        );
+        check(Verdict::TimedOut, Some(limit()), &Ending::TimedOut);
+        check(ended(Some(3), None), None, &Ending::Exited(3));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use skillopt_runtime::clock::Stopwatch;
 use tokio::time::MissedTickBehavior;
 
-use crate::cgroup::Group;
+use crate::cgroup::{Group, Whose};
 use crate::folder::Folder;
 use crate::limits::{Limit, Limits, OWN_THREADS};
 use crate::tree::{self, Usage};
@@ -21,6 +21,15 @@ const DISK_SHARE: u32 = 10;
 pub(crate) struct Seen {
     pub(crate) cpu: Duration,
     pub(crate) peak_memory_bytes: u64,
+}
+
+/// Why a run is to be over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Crossed {
+    /// It crossed this limit.
+    Limit(Limit),
+    /// The machine failed it; nothing can be said of the program.
+    Lost(String),
 }
 
 /// What is looked at, and against which limits.
@@ -41,8 +50,8 @@ pub(crate) struct State {
 }
 
 impl Watch {
-    /// Returns when a limit is crossed.
-    pub(crate) async fn crossed(self: &Arc<Self>) -> Limit {
+    /// Returns when a limit is crossed, or the machine fails the run.
+    pub(crate) async fn crossed(self: &Arc<Self>) -> Crossed {
         let mut ticks = tokio::time::interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -50,14 +59,14 @@ impl Watch {
             let this = Arc::clone(self);
             // Reading many small files would hold other tasks up.
             let looked = tokio::task::spawn_blocking(move || this.look(false)).await;
-            if let Ok(Some(limit)) = looked {
-                return limit;
+            if let Ok(Some(crossed)) = looked {
+                return crossed;
             }
         }
     }
 
     /// Looks once more when everything is over, so that no limit is crossed between two looks.
-    pub(crate) fn look(&self, is_last: bool) -> Option<Limit> {
+    pub(crate) fn look(&self, is_last: bool) -> Option<Crossed> {
         self.look_at_tree(is_last)
             .or_else(|| self.look_at_disk(is_last))
     }
@@ -71,7 +80,7 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look_at_tree(&self, is_last: bool) -> Option<Limit> {
+    fn look_at_tree(&self, is_last: bool) -> Option<Crossed> {
         let usage = match (&self.group, is_last) {
             (Some(group), _) => Usage {
                 threads: 0,
@@ -87,10 +96,30 @@ impl Watch {
         state.seen.peak_memory_bytes = state.seen.peak_memory_bytes.max(usage.memory_bytes);
         let cpu = state.seen.cpu;
         drop(state);
+        let (memory, processes) = match &self.group {
+            Some(group) => (group.memory_kill(), group.process_refusal()),
+            None => (None, None),
+        };
+        if memory == Some(Whose::Above) {
+            return Some(Crossed::Lost(
+                "the machine, or a group that the worker is in, had no more memory, and the kernel \
+                 killed a program that was within its own limit; give the worker more memory, or \
+                 fewer slots"
+                    .to_owned(),
+            ));
+        }
+        if processes == Some(Whose::Above) && memory.is_none() {
+            return Some(Crossed::Lost(
+                "a group that the worker is in had no room for more processes, though the program was \
+                 within its own limit; raise that group's limit of processes, or give the worker \
+                 fewer slots"
+                    .to_owned(),
+            ));
+        }
         let crossed = match &self.group {
-            Some(group) => [
-                (group.memory_kills() > 0, Limit::Memory),
-                (group.process_refusals() > 0, Limit::Processes),
+            Some(_) => [
+                (memory.is_some(), Limit::Memory),
+                (processes.is_some(), Limit::Processes),
             ],
             None => [
                 (usage.memory_bytes > self.limits.memory_bytes, Limit::Memory),
@@ -102,10 +131,10 @@ impl Watch {
         };
         let cpu = (self.limits.cpu.is_some_and(|max| cpu > max), Limit::Cpu);
         let mut all = crossed.into_iter().chain([cpu]);
-        all.find_map(|(is_crossed, limit)| is_crossed.then_some(limit))
+        all.find_map(|(is_crossed, limit)| is_crossed.then_some(Crossed::Limit(limit)))
     }
 
-    fn look_at_disk(&self, is_last: bool) -> Option<Limit> {
+    fn look_at_disk(&self, is_last: bool) -> Option<Crossed> {
         let is_early = |(since, pause): &(Stopwatch, Duration)| since.elapsed() < *pause;
         if !is_last && self.state().disk.as_ref().is_some_and(is_early) {
             return None;
@@ -122,6 +151,6 @@ impl Watch {
             total += tree::removed_bytes(self.root, device);
         }
         self.state().disk = Some((Stopwatch::start(), looking.elapsed() * DISK_SHARE));
-        (total > max).then_some(Limit::Disk)
+        (total > max).then_some(Crossed::Limit(Limit::Disk))
     }
 }

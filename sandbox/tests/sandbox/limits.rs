@@ -1,10 +1,11 @@
 //! Programs that take too much.
 
+use std::process::Command;
 use std::time::Duration;
 
-use skillopt_sandbox::{Ending, Limit, Limits};
+use skillopt_sandbox::{Ending, Limit, Limits, Policy};
 
-use crate::support::{Place, everywhere, marked, marker};
+use crate::support::{Place, everywhere, marked, marker, only, passes};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -104,4 +105,41 @@ fn talker(place: &Place) {
     assert_eq!(report.ending, Ending::Exited(0));
     assert_eq!(report.stdout.total, 5_000_004);
     assert!(report.stdout.text().ends_with("end\n"));
+}
+
+/// Set for a test that is run again in a group which has less memory than the program may take.
+const IN_A_GROUP: &str = "SKILLOPT_SANDBOX_TEST_GROUP";
+
+/// Runs the rest of its arguments in a group below our own (version 1) that has 300 MiB; ends with 77
+/// where none can be made.
+const JOIN: &str = r#"
+own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
+group="/sys/fs/cgroup/memory$own/skillopt-test-$$"
+mkdir "$group" 2>/dev/null || exit 77
+trap 'rmdir "$group"' EXIT
+echo 300M > "$group/memory.limit_in_bytes" || exit 1
+sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' "$group" "$@"
+"#;
+
+#[test]
+fn a_group_above_that_is_full_is_not_the_programs_fault() {
+    if std::env::var_os(IN_A_GROUP).is_some() {
+        let place = Place::new(Policy::Auto);
+        let hog = "exec perl -e '$much = 1 x 1_000_000_000; sleep 300'";
+        let report = place.sh_within(hog, limits());
+        assert!(matches!(report.ending, Ending::Lost(_)), "{report:?}");
+        return;
+    }
+    let joins = ["sh", "-c", JOIN, "join"].map(str::to_owned);
+    let can = Command::new("sh")
+        .args(["-c", JOIN, "join", "true"])
+        .status();
+    if can.unwrap().code() == Some(77) {
+        return;
+    }
+    let test = "limits::a_group_above_that_is_full_is_not_the_programs_fault";
+    let (mut words, _dir) = only(test);
+    // Behind `env`.
+    words.insert(1, format!("{IN_A_GROUP}=1"));
+    passes(&[joins.to_vec(), words].concat());
 }
