@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use nix::sys::stat::SFlag;
 
-use crate::folder::Folder;
+use crate::folder::{Folder, Unread, is_programs};
 use crate::pattern;
 use crate::report::{File, Refused};
 
@@ -14,15 +14,18 @@ const ENTRIES: usize = 200_000;
 const FILES: usize = 10_000;
 
 /// Returns the files that match, by path, and what matched and was not taken.
+///
+/// # Errors
+/// This machine could not read them: what the program left is not known.
 pub(crate) fn collect(
     folder: &Folder,
     patterns: &[String],
     mut bytes_left: u64,
-) -> (Vec<File>, Vec<Refused>) {
+) -> Result<(Vec<File>, Vec<Refused>), String> {
     let mut found: Vec<(PathBuf, SFlag)> = Vec::new();
     let mut seen = 0;
     if patterns.is_empty() {
-        return (Vec::new(), Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let walked = folder.walk(&mut |entry| {
         seen += 1;
@@ -43,7 +46,11 @@ pub(crate) fn collect(
                 bytes_left -= u64::try_from(bytes.len()).unwrap_or(bytes_left);
                 files.push(File { path, bytes });
             }
-            Err(why) => refused.push(Refused { path, why }),
+            Err(Unread::Refused(why)) => refused.push(Refused { path, why }),
+            Err(Unread::Fault(errno)) => {
+                let path = path.display();
+                return Err(format!("the worker cannot read `{path}`: {errno}"));
+            }
         }
     }
     let mut all = |why: &str| {
@@ -51,16 +58,24 @@ pub(crate) fn collect(
         let why = why.to_owned();
         refused.push(Refused { path, why });
     };
-    if walked.is_err() {
-        all("some of its folders cannot be read; files may be missing");
+    match walked {
+        Ok(()) => {}
+        Err(errno) if is_programs(errno) => {
+            all("some of its folders cannot be read; files may be missing");
+        }
+        Err(errno) => {
+            return Err(format!(
+                "the worker cannot read the program's files: {errno}"
+            ));
+        }
     }
     if seen >= ENTRIES || files.len() >= FILES {
         all("too many entries; files may be missing");
     }
-    (files, refused)
+    Ok((files, refused))
 }
 
-fn take(folder: &Folder, path: &std::path::Path, kind: SFlag, max: u64) -> Result<Vec<u8>, String> {
+fn take(folder: &Folder, path: &std::path::Path, kind: SFlag, max: u64) -> Result<Vec<u8>, Unread> {
     // Said by name where it is known; the opening below refuses by itself.
     let special = match kind {
         SFlag::S_IFREG => None,
@@ -71,7 +86,7 @@ fn take(folder: &Folder, path: &std::path::Path, kind: SFlag, max: u64) -> Resul
         _ => Some("not a regular file"),
     };
     match special {
-        Some(what) => Err(what.to_owned()),
+        Some(what) => Err(Unread::Refused(what.to_owned())),
         None => folder.read(path, max),
     }
 }

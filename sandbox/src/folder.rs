@@ -34,9 +34,45 @@ impl Entry<'_> {
     }
 }
 
-/// A walk was given up: a folder cannot be read, or lies deeper than a path can say.
-#[derive(Debug)]
-pub(crate) struct Unreadable;
+/// Why a file was not read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It is none that is taken.
+    Refused(String),
+    /// This machine could not read it.
+    Fault(Errno),
+}
+
+impl Unread {
+    fn of(errno: Errno) -> Self {
+        match is_programs(errno) {
+            true => Self::Refused(errno.desc().to_owned()),
+            false => Self::Fault(errno),
+        }
+    }
+}
+
+/// Returns whether a program can bring an error about by what it lays out. All others are faults of
+/// this machine: no more open files, no memory, a disk that fails.
+pub(crate) const fn is_programs(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::EACCES
+            | Errno::EPERM
+            | Errno::ENAMETOOLONG
+            | Errno::ELOOP
+            | Errno::ENOENT
+            | Errno::ENOTDIR
+            | Errno::EISDIR
+            | Errno::EXDEV
+            | Errno::ENXIO
+            | Errno::ENODEV
+            | Errno::EINVAL
+            | Errno::EOPNOTSUPP
+            | Errno::ETXTBSY
+            | Errno::EBUSY
+    )
+}
 
 impl Folder {
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
@@ -76,7 +112,10 @@ impl Folder {
     }
 
     /// Shows every entry to `see`, which says whether to go on.
-    pub(crate) fn walk(&self, see: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<(), Unreadable> {
+    ///
+    /// # Errors
+    /// The walk was given up: a folder cannot be read, or lies deeper than a path can say.
+    pub(crate) fn walk(&self, see: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<(), Errno> {
         let mut waiting = vec![PathBuf::from(".")];
         while let Some(at) = waiting.pop() {
             let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
@@ -84,18 +123,23 @@ impl Folder {
                 Ok(file) => file,
                 // It was removed, or became something else, meanwhile.
                 Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => continue,
-                Err(_) => return Err(Unreadable),
+                Err(errno) => return Err(errno),
             };
-            let mut dir = Dir::from_fd(file.into()).map_err(|_| Unreadable)?;
-            let names: Vec<_> = dir
-                .iter()
-                .flatten()
-                .map(|entry| entry.file_name().to_owned())
-                .filter(|name| !matches!(name.to_bytes(), b"." | b".."))
-                .collect();
+            let mut dir = Dir::from_fd(file.into())?;
+            let mut names = Vec::new();
+            for entry in dir.iter() {
+                match entry {
+                    Ok(entry) => names.push(entry.file_name().to_owned()),
+                    Err(errno) if is_programs(errno) => {}
+                    Err(errno) => return Err(errno),
+                }
+            }
+            names.retain(|name| !matches!(name.to_bytes(), b"." | b".."));
             for name in names {
-                let Ok(stat) = fstatat(&dir, name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW) else {
-                    continue;
+                let stat = match fstatat(&dir, name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+                    Ok(stat) => stat,
+                    Err(errno) if is_programs(errno) => continue,
+                    Err(errno) => return Err(errno),
                 };
                 let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
                 let path = match at.as_os_str() == "." {
@@ -116,7 +160,7 @@ impl Folder {
     }
 
     /// Returns how much lies in the folder, but not much more than `enough`.
-    pub(crate) fn size(&self, enough: u64) -> Result<u64, Unreadable> {
+    pub(crate) fn size(&self, enough: u64) -> Result<u64, Errno> {
         let mut total = 0u64;
         self.walk(&mut |entry| {
             let blocks = u64::try_from(entry.stat.st_blocks).unwrap_or(0);
@@ -158,34 +202,40 @@ impl Folder {
         // The file may have been there with another mode.
         let wrote =
             wrote.and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(mode)));
-        wrote.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or_default()))
+        wrote.map_err(|e| errno(&e))
     }
 
     /// Reads a regular file that has no other name, up to `max` bytes.
     ///
     /// # Errors
-    /// Why it is refused.
-    pub(crate) fn read(&self, path: &Path, max: u64) -> Result<Vec<u8>, String> {
+    /// Why it is refused, or that this machine cannot read it.
+    pub(crate) fn read(&self, path: &Path, max: u64) -> Result<Vec<u8>, Unread> {
+        let refused = |why: String| Err(Unread::Refused(why));
+        let broken = |e: std::io::Error| Unread::of(errno(&e));
         let file = match self.open_below(path, OFlag::O_RDONLY, Mode::empty()) {
             Ok(file) => file,
-            Err(Errno::ELOOP) => return Err("a symbolic link".to_owned()),
-            Err(errno) => return Err(errno.desc().to_owned()),
+            Err(Errno::ELOOP) => return refused("a symbolic link".to_owned()),
+            Err(errno) => return Err(Unread::of(errno)),
         };
-        let about = file.metadata().map_err(|e| e.to_string())?;
+        let about = file.metadata().map_err(broken)?;
         if !about.is_file() {
-            return Err("not a regular file".to_owned());
+            return refused("not a regular file".to_owned());
         }
         if about.nlink() > 1 {
-            return Err("it has another name elsewhere (a hard link)".to_owned());
+            return refused("it has another name elsewhere (a hard link)".to_owned());
         }
         let mut bytes = Vec::new();
         let read = file.take(max.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|e| e.to_string())?;
+        read.map_err(broken)?;
         match u64::try_from(bytes.len()).unwrap_or(u64::MAX) > max {
-            true => Err(format!("larger than the {max} bytes that were left")),
+            true => refused(format!("larger than the {max} bytes that were left")),
             false => Ok(bytes),
         }
     }
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or_default())
 }
 
 /// Removes a folder that nobody uses any more, however deep and whatever its modes.
@@ -258,6 +308,23 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_program_can_bring_about_is_its_fault() {
+        for errno in [Errno::EACCES, Errno::ENAMETOOLONG, Errno::ELOOP] {
+            assert!(matches!(Unread::of(errno), Unread::Refused(_)), "{errno}");
+        }
+        for errno in [
+            Errno::EMFILE,
+            Errno::ENFILE,
+            Errno::EIO,
+            Errno::ENOMEM,
+            Errno::ENOSPC,
+            Errno::UnknownErrno,
+        ] {
+            assert_eq!(Unread::of(errno), Unread::Fault(errno));
+        }
+    }
+
+    #[test]
     fn many_empty_files_have_a_size() {
         let dir = tempfile::tempdir().unwrap();
         for name in 0..50 {
@@ -291,11 +358,10 @@ mod tests {
         assert_eq!(std::fs::read(outside.join("secret")).unwrap(), b"s");
         folder.write(Path::new("a/b/c"), b"text", true).unwrap();
         assert_eq!(folder.read(Path::new("a/b/c"), 4).unwrap(), b"text");
+        let large = folder.read(Path::new("a/b/c"), 3).unwrap_err();
         assert!(
-            folder
-                .read(Path::new("a/b/c"), 3)
-                .unwrap_err()
-                .contains("larger")
+            matches!(&large, Unread::Refused(why) if why.contains("larger")),
+            "{large:?}"
         );
     }
 }

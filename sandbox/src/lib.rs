@@ -16,6 +16,7 @@ mod cleaner;
 mod collect;
 mod confine;
 mod control;
+mod disk;
 mod error;
 mod facility;
 mod folder;

@@ -28,7 +28,7 @@ use crate::room::Room;
 use crate::task::{Line, Place, Stream, Task};
 use crate::watch::{Crossed, Seen, State, Watch};
 use crate::wire::Word;
-use crate::{Error, forward, start};
+use crate::{Error, disk, forward, start};
 
 /// How long the sandbox may take to stand.
 const START: Duration = Duration::from_secs(60);
@@ -218,23 +218,47 @@ async fn run(
         memory_bytes: room.limits.memory_bytes,
         signals: [Signal::SIGXCPU, Signal::SIGXFSZ].map(|signal| signal as i32),
     };
-    let (ending, used) = over.ending();
+    let (mut ending, used) = over.ending();
     let seen = watch.seen();
     let (patterns, bytes) = (task.collect.clone(), room.limits.collected_bytes);
     let files = open(room, "work")?;
     let collecting = move || collect(&files, &patterns, bytes);
     let collected = tokio::task::spawn_blocking(collecting).await;
-    let (files, refused) = collected.unwrap_or_default();
+    let collected =
+        collected.unwrap_or_else(|e| Err(format!("collecting the program's files broke: {e}")));
+    let (files, refused) = collected.unwrap_or_else(|why| {
+        ending = or_lost(ending.clone(), why);
+        (Vec::new(), Vec::new())
+    });
+    let (stdout, stderr) = (out.finish(), err.finish());
+    if disk::is_starved(
+        &ending,
+        [&stdout, &stderr],
+        !task.collect.is_empty(),
+        &files,
+    ) && disk::is_full(&room.folder)
+    {
+        let why = "the disk of this machine was full at its end; make room there";
+        ending = or_lost(ending, why.to_owned());
+    }
     Ok(Report {
         ending,
-        stdout: out.finish(),
-        stderr: err.finish(),
+        stdout,
+        stderr,
         files,
         refused,
         wall,
         cpu: seen.cpu.max(used.cpu),
         peak_memory_bytes: seen.peak_memory_bytes.max(used.peak_memory_bytes),
     })
+}
+
+/// What a fault of this machine makes of an ending: who crossed a limit did so all the same.
+fn or_lost(ending: Ending, why: String) -> Ending {
+    match ending {
+        Ending::Exited(_) | Ending::Signalled(_) => Ending::Lost(why),
+        Ending::TimedOut | Ending::Limit(_) | Ending::Lost(_) => ending,
+    }
 }
 
 fn open(room: &Room, name: &str) -> Result<Folder, Error> {

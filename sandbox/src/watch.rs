@@ -7,7 +7,7 @@ use skillopt_runtime::clock::Stopwatch;
 use tokio::time::MissedTickBehavior;
 
 use crate::cgroup::{Group, Whose};
-use crate::folder::Folder;
+use crate::folder::{Folder, is_programs};
 use crate::limits::{Limit, Limits, OWN_THREADS};
 use crate::tree::{self, Usage};
 
@@ -143,9 +143,18 @@ impl Watch {
         let max = self.limits.disk_bytes;
         let mut total = 0;
         for folder in &self.folders {
-            // A folder that cannot be counted is counted as too large: it lies too deep, or the
-            // program took our rights away.
-            total += folder.size(max).unwrap_or(u64::MAX / 4);
+            total += match folder.size(max) {
+                Ok(size) => size,
+                // Counted as too large: it lies too deep, or the program took our rights away.
+                Err(errno) if is_programs(errno) => u64::MAX / 4,
+                // This machine's fault, which may have passed by the next look.
+                Err(_) if !is_last => 0,
+                Err(errno) => {
+                    return Some(Crossed::Lost(format!(
+                        "the worker cannot look at the program's files: {errno}"
+                    )));
+                }
+            };
         }
         if !is_last && let Some(device) = self.folders.first().and_then(Folder::device) {
             total += tree::removed_bytes(self.root, device);
