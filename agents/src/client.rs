@@ -155,9 +155,8 @@ impl Agent {
         }
         let asked = || release::ask(&self.host, &self.installed);
         let told = self.told.get_or_try_init(asked).await;
-        let told = told.map_err(|e| CallError::Connection {
-            endpoint: self.backend.clone(),
-            detail: format!("the agent could not be asked for its release: {e}"),
+        let told = told.map_err(|e| CallError::Machine {
+            detail: format!("the agent's program could not be asked for its release: {e}"),
         })?;
         let fits = self.cli.fits(&self.installed, *told, &self.release);
         fits.map_err(|e| CallError::Misconfigured {

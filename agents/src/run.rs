@@ -116,8 +116,7 @@ pub async fn run(
     gate: Arc<dyn Gate>,
 ) -> Result<Finished, CallError> {
     let endpoint = order.plan.address.clone();
-    let not_begun = |why: String| CallError::Connection {
-        endpoint: endpoint.clone(),
+    let not_begun = |why: String| CallError::Machine {
         detail: format!("the agent could not be started: {why}"),
     };
     // The socket goes with its folder, and with the sandboxes' own place if this process is killed.
@@ -200,7 +199,15 @@ pub async fn run(
             });
         }
     }
-    let report = report.map_err(|e| not_begun(e.to_string()))?;
+    let report = report.map_err(|e| match e {
+        // No machine could do it.
+        refused @ skillopt_sandbox::Error::Task(_) => CallError::Misconfigured {
+            endpoint: endpoint.clone(),
+            status: 0,
+            detail: refused.to_string(),
+        },
+        other => not_begun(other.to_string()),
+    })?;
     let end = end(&report.ending);
     let mut account = match stream {
         Some(stream) => stream.end(end),

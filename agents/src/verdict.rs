@@ -39,7 +39,7 @@ pub fn judge(
     wall: Duration,
 ) -> Verdict {
     if let Ending::Lost(why) = ending {
-        return Verdict::NotJudged(lost(endpoint, why));
+        return Verdict::NotJudged(lost(why));
     }
     // A conversation that no longer fits is the agent's own doing, though the provider says so.
     let is_own = matches!(
@@ -58,7 +58,7 @@ pub fn judge(
         return Verdict::Failed(cap.to_string());
     }
     match ending {
-        Ending::Lost(why) => return Verdict::NotJudged(lost(endpoint, why)),
+        Ending::Lost(why) => return Verdict::NotJudged(lost(why)),
         Ending::Limit(limit) => {
             return Verdict::Failed(format!("it used more {limit} than it may"));
         }
@@ -182,9 +182,8 @@ pub fn usage(record: &Record) -> Usage {
     }
 }
 
-fn lost(endpoint: &str, why: &str) -> CallError {
-    CallError::Connection {
-        endpoint: endpoint.to_owned(),
+fn lost(why: &str) -> CallError {
+    CallError::Machine {
         detail: format!("the agent's sandbox was lost: {why}"),
     }
 }
@@ -298,7 +297,10 @@ mod tests {
             );
         }
         let seen = verdict(&Ending::Lost("x".to_owned()), Outcome::Success, none);
-        assert!(matches!(seen, Verdict::NotJudged(_)), "{seen:?}");
+        assert!(
+            matches!(seen, Verdict::NotJudged(CallError::Machine { .. })),
+            "{seen:?}"
+        );
     }
 
     #[test]

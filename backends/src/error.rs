@@ -134,6 +134,13 @@ pub enum CallError {
         /// What was billed all the same, as far as the provider says.
         usage: Usage,
     },
+    /// This machine failed: the sandbox of an agent did not start or was lost. Nothing is said of a
+    /// provider; another machine may do better.
+    #[error("a fault of this machine: {detail}")]
+    Machine {
+        /// What failed.
+        detail: String,
+    },
     /// There was no credential to ask with: whoever gives it failed, and no model was asked.
     #[error("the sign-in failed: {0}")]
     SignIn(Box<CallError>),
@@ -165,6 +172,7 @@ impl CallError {
             | Self::Server { .. }
             | Self::Rejected { .. }
             | Self::Misconfigured { .. }
+            | Self::Machine { .. }
             | Self::SignIn(_) => false,
         }
     }
@@ -180,7 +188,8 @@ impl CallError {
             | Self::Timeout { .. }
             | Self::Stalled { .. }
             | Self::Malformed { .. }
-            | Self::Unfit { .. } => Disposition::Retry(None),
+            | Self::Unfit { .. }
+            | Self::Machine { .. } => Disposition::Retry(None),
             Self::Rejected { .. } | Self::Filtered { .. } | Self::Refused { .. } => {
                 Disposition::GiveUp
             }
@@ -202,7 +211,8 @@ impl CallError {
             | Self::Malformed { detail, .. }
             | Self::Unfit { detail, .. }
             | Self::Filtered { detail, .. }
-            | Self::Refused { detail, .. } => Some(detail),
+            | Self::Refused { detail, .. }
+            | Self::Machine { detail } => Some(detail),
             Self::SignIn(error) => error.detail_mut(),
             Self::Throttled { .. } | Self::Timeout { .. } | Self::Stalled { .. } => None,
         }

@@ -34,6 +34,8 @@ pub enum Outcome {
     TimedOut,
     /// What came is no answer of this interface.
     Malformed,
+    /// This machine failed; nobody was asked, or nobody could hear the end.
+    MachineFailed,
 }
 
 impl Outcome {
@@ -55,6 +57,7 @@ impl Outcome {
             Self::ConnectionFailed => "connection",
             Self::TimedOut => "timeout",
             Self::Malformed => "malformed",
+            Self::MachineFailed => "machine",
         }
     }
 
@@ -94,6 +97,7 @@ impl Outcome {
             CallError::Malformed { .. } | CallError::Unfit { .. } => Self::Malformed,
             CallError::Filtered { .. } => Self::Filtered,
             CallError::Refused { .. } => Self::Refused,
+            CallError::Machine { .. } => Self::MachineFailed,
         }
     }
 }

@@ -2,6 +2,11 @@
 
 /// Parts of messages, and what helps; the first that fits counts.
 const ADVICE: &[(&str, &str)] = &[
+    ("the disk of this machine was full", "make room on the disk"),
+    (
+        "a fault of this machine",
+        "run `skillopt doctor` on that machine: it tries the sandbox and the agents' programs",
+    ),
     (
         "rejected the credentials",
         "set the key in the environment, such as OPENAI_COMPATIBLE_API_KEY",
@@ -116,6 +121,12 @@ mod tests {
             (
                 CallError::Malformed { endpoint, detail },
                 "Chat Completions",
+            ),
+            (
+                CallError::Machine {
+                    detail: "the agent's sandbox could not start: no connection to init".to_owned(),
+                },
+                "skillopt doctor",
             ),
         ] {
             let seen = advice(&error.to_string());

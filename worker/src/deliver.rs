@@ -161,7 +161,14 @@ async fn work(shift: &Shift, leased: &Leased) -> Delivery {
         meter: worker.meter.as_ref(),
         noted: &noted,
     };
-    let delivery = execute(&worker.blobs, calls, leased.retries).await;
+    let delivery = match execute(&worker.blobs, calls, leased.retries).await {
+        Delivery::Ours { alone, .. } if shift.place() == Place::Alone => return *alone,
+        Delivery::Ours { cause, .. } => {
+            let name = &worker.settings.name;
+            return Delivery::Fault(format!("worker `{name}`: {cause}"));
+        }
+        other => other,
+    };
     if shift.place() == Place::Alone || !delivery.may_be_ours() {
         return delivery;
     }
@@ -201,7 +208,8 @@ async fn tell(shift: &Shift, leased: &Leased, held: &HeldJob, delivery: Delivery
         Delivery::Lost(failure) | Delivery::Elsewhere { failure, .. } => {
             give_up(shift, ticket, held, failure).await
         }
-        Delivery::Fault(_) => {
+        // What is nobody else's was turned into one of the others.
+        Delivery::Fault(_) | Delivery::Ours { .. } => {
             let tickets = [ticket];
             let told = persist(shift, ticket, held, || queue.hand_back(&tickets)).await;
             known(told, Outcome::Fault)

@@ -33,6 +33,9 @@ pub(crate) enum Delivery {
     Lost(Failure),
     /// Without one, and it is this worker's fault: others may do better.
     Fault(String),
+    /// Without one, for this machine failed it: others may do better; where there are none, it is as
+    /// `alone` says.
+    Ours { cause: String, alone: Box<Self> },
     /// Without one: this worker may not call the server. Another one may, or nobody.
     Elsewhere { endpoint: String, failure: Failure },
 }
@@ -41,9 +44,11 @@ impl Delivery {
     /// Returns whether a fault of this machine may have caused it.
     pub(crate) fn may_be_ours(&self) -> bool {
         match self {
-            Self::Done(_) | Self::Fault(_) | Self::Postponed { .. } | Self::Elsewhere { .. } => {
-                false
-            }
+            Self::Done(_)
+            | Self::Fault(_)
+            | Self::Ours { .. }
+            | Self::Postponed { .. }
+            | Self::Elsewhere { .. } => false,
             Self::Later { failure, .. } | Self::Lost(failure) => {
                 failure.class == FailureClass::Infrastructure
             }
@@ -101,6 +106,11 @@ fn encode(record: &impl serde::Serialize) -> Result<Bytes, Trouble> {
 
 /// Decides what a failed try means. The waits of different jobs and tries are spread by `unit`.
 fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Delivery {
+    let is_machine = matches!(
+        &trouble,
+        Trouble::Call(CallError::Machine { .. })
+            | Trouble::Rollout(RolloutError::Call(CallError::Machine { .. }))
+    );
     let (disposition, class, cause) = match trouble {
         Trouble::Stop(Stop { failure, blame }) => {
             let wait = policy(envelope.limits).wait(retries + 1, None, unit);
@@ -114,10 +124,10 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
         Trouble::Call(e) | Trouble::Rollout(RolloutError::Call(e)) if is_ours(&e) => {
             return Delivery::Fault(e.to_string());
         }
-        Trouble::Call(e) => (e.disposition(), FailureClass::Provider, e.to_string()),
+        Trouble::Call(e) => (e.disposition(), class(&e), e.to_string()),
         Trouble::Rollout(e) => {
             let class = match &e {
-                RolloutError::Call(_) => FailureClass::Provider,
+                RolloutError::Call(e) => class(e),
                 RolloutError::Judge { .. } => FailureClass::Infrastructure,
                 RolloutError::Data { .. } => FailureClass::Data,
             };
@@ -125,7 +135,8 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
         }
     };
     let wait = next_wait(disposition, &policy(envelope.limits), retries + 1, unit);
-    match wait {
+    let said = cause.clone();
+    let delivery = match wait {
         Some(wait) => Delivery::Later {
             wait,
             failure: Failure { class, cause },
@@ -140,6 +151,21 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
             let cause = format!("{}: {cause}{times}", envelope.job.label());
             Delivery::Lost(Failure { class, cause })
         }
+    };
+    match is_machine {
+        true => Delivery::Ours {
+            cause: said,
+            alone: Box::new(delivery),
+        },
+        false => delivery,
+    }
+}
+
+/// Returns whose failure a failed call is.
+const fn class(error: &CallError) -> FailureClass {
+    match error {
+        CallError::Machine { .. } => FailureClass::Infrastructure,
+        _ => FailureClass::Provider,
     }
 }
 

@@ -165,6 +165,7 @@ impl Said {
             | CallError::Stalled { .. }
             | CallError::Malformed { .. }
             | CallError::Unfit { .. }
+            | CallError::Machine { .. }
             | CallError::SignIn(_) => None,
         }
     }

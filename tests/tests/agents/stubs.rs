@@ -133,6 +133,25 @@ fn a_program_that_is_missing_or_of_another_release_is_told_before_anything_is_sp
     ended.code(2).says(&["9.9.9", "9.9.8", "agent_version"]);
 }
 
+#[test]
+fn a_program_that_this_machine_cannot_start_is_not_told_as_the_providers_fault() {
+    let world = World::new();
+    world.program("bin/codex", "#!/no/such/interpreter");
+    let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
+    let mut all = vec![
+        "model.target_backend=codex_exec",
+        "model.retry_attempts=2",
+        "model.retry_base_ms=1",
+    ];
+    all.extend(NOWHERE);
+    let ended = eval(&world, "out", &[("PATH", &path)], &all);
+    ended.code(4).says(&[
+        "a fault of this machine",
+        "codex` cannot be started in the sandbox",
+        "skillopt doctor",
+    ]);
+}
+
 /// It is asked in a sandbox without a credential, and without a way out.
 #[test]
 fn a_program_without_a_package_is_asked_for_its_release() {

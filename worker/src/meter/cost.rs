@@ -79,7 +79,9 @@ pub(super) fn billed(error: &CallError, most: Amount) -> Amount {
     match error {
         e if e.may_be_billed() => most,
         // There was no request.
-        CallError::Connection { .. } | CallError::SignIn(_) => Amount::default(),
+        CallError::Connection { .. } | CallError::Machine { .. } | CallError::SignIn(_) => {
+            Amount::default()
+        }
         _ => Amount {
             requests: 1,
             ..Amount::default()

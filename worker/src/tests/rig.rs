@@ -82,6 +82,11 @@ impl ChatModel for Model {
                 }
             }
             Some("panic") => panic!("as the test wishes"),
+            Some("lost") => {
+                dropped.1 = false;
+                let detail = "as the test wishes".to_owned();
+                return Err(CallError::Machine { detail });
+            }
             _ => {}
         }
         dropped.1 = false;

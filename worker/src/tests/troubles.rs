@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use skillopt_core::job::FailureClass;
 use skillopt_queue::{Ended, Queue as _};
 
 use super::rig::{Rig, Running, answers, until};
@@ -52,6 +53,39 @@ async fn a_full_disk_makes_a_worker_sick_before_a_job_finds_out() {
     let notices = rig.submit(&["a"]).await;
     std::fs::create_dir(&scratch).unwrap();
     assert_eq!(answers(notices).await, ["a"]);
+    running.drain().await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_machine_fails_its_calls_gets_sick_and_burns_no_tries() {
+    let rig = Rig::new().await;
+    let jobs = ["a", "b", "c", "d", "e", "f", "g"].map(|name| format!("lost-{name}"));
+    let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
+    let _notices = rig.submit(&jobs).await;
+    let running = rig.start();
+    let record = rig.record(|record| record.state == "sick").await;
+    let told = "worker `w1`: a fault of this machine: as the test wishes";
+    assert!(record.cause.contains(told), "{}", record.cause);
+    let stats = rig.stats().await;
+    assert_eq!((stats.dead, stats.delayed), (0, 0));
+    running.drain().await;
+}
+
+#[tokio::test]
+async fn a_worker_alone_tries_again_what_its_machine_failed_and_then_says_so() {
+    let rig = Rig::new().await;
+    let mut notices = rig.submit(&["lost"]).await;
+    let mut settings = rig.settings(1);
+    settings.place = Place::Alone;
+    let running = Running::start(rig.worker(settings));
+    let notice = notices.next(1).await.unwrap().pop().unwrap();
+    let Ended::Failed(letter) = notice.ended else {
+        panic!("{:?}", notice.ended);
+    };
+    assert_eq!(rig.asked(), 3);
+    assert_eq!(letter.failure.class, FailureClass::Infrastructure);
+    let cause = &letter.failure.cause;
+    assert!(cause.contains("a fault of this machine"), "{cause}");
     running.drain().await;
 }
 
