@@ -226,7 +226,8 @@ pub async fn run(
         WayThrough::Relay(relay) => (relay.record(), Vec::new()),
         WayThrough::Tunnel(tunnel) => (Record::default(), tunnel.refused()),
     };
-    let mut verdict = judge(&report.ending, &account, &record, &order.plan.address, wall);
+    let way = (order.plan.address.as_str(), order.direct.is_some());
+    let mut verdict = judge(&report.ending, &account, &record, way, wall);
     let is_lost = matches!(report.ending, skillopt_sandbox::Ending::Lost(_));
     if order.direct.is_some() && !is_lost && matches!(verdict, Verdict::NotJudged(_)) {
         let words = account.errors.first().map_or("", String::as_str);

@@ -29,13 +29,14 @@ const HELD_UP_PART: u32 = 10;
 /// or in its midst, was let down by the provider.
 const SILENT_PART: u32 = 2;
 
-/// Judges a run. `endpoint` names the provider in errors.
+/// Judges a run. `endpoint` names the provider in errors; a program that `is_direct` has no relay, so
+/// that the record says nothing of what it asked.
 #[must_use]
 pub fn judge(
     ending: &Ending,
     account: &Account,
     record: &Record,
-    endpoint: &str,
+    (endpoint, is_direct): (&str, bool),
     wall: Duration,
 ) -> Verdict {
     if let Ending::Lost(why) = ending {
@@ -59,6 +60,10 @@ pub fn judge(
     }
     match ending {
         Ending::Lost(why) => return Verdict::NotJudged(lost(why)),
+        Ending::Limit(limit) if !is_direct && is_mute(record) => {
+            let words = format!("it used more {limit} than it may");
+            return Verdict::NotJudged(unexplained(Outcome::NoModelCall, &words, record, endpoint));
+        }
         Ending::Limit(limit) => {
             return Verdict::Failed(format!("it used more {limit} than it may"));
         }
@@ -78,6 +83,10 @@ pub fn judge(
                 endpoint: endpoint.to_owned(),
                 limit: wall,
             });
+        }
+        Ending::TimedOut if !is_direct && is_mute(record) => {
+            let words = format!("it was not done within {} s", wall.as_secs());
+            return Verdict::NotJudged(unexplained(Outcome::NoModelCall, &words, record, endpoint));
         }
         Ending::TimedOut => {
             return Verdict::Failed(format!("it was not done within {} s", wall.as_secs()));
@@ -103,7 +112,7 @@ pub fn judge(
             detail: words,
             usage: usage(record),
         }),
-        outcome => Verdict::NotJudged(unexplained(outcome, &words, endpoint)),
+        outcome => Verdict::NotJudged(unexplained(outcome, &words, record, endpoint)),
     }
 }
 
@@ -112,6 +121,16 @@ pub fn judge(
 fn is_silent(record: &Record, wall: Duration) -> bool {
     let waits_for_first = !record.unanswered.is_zero() && !has_answered(record);
     waits_for_first || record.unanswered.max(record.stalled) > wall / SILENT_PART
+}
+
+/// Whether nothing was asked through the relay: then it was not the agent that failed, for no model
+/// has told the program what to do.
+fn is_mute(record: &Record) -> bool {
+    let has_asked = record.requests > 0 || record.refusals > 0 || record.failures > 0;
+    let has_waited = [record.held_up, record.unanswered, record.stalled]
+        .iter()
+        .any(|time| !time.is_zero());
+    record.exchanges.is_empty() && record.refused.is_empty() && !has_asked && !has_waited
 }
 
 fn has_answered(record: &Record) -> bool {
@@ -160,7 +179,7 @@ pub fn told(outcome: Outcome, words: &str, endpoint: &str) -> CallError {
             retry_after: None,
             detail,
         },
-        outcome => unexplained(outcome, words, &endpoint),
+        outcome => unexplained(outcome, words, &Record::default(), &endpoint),
     }
 }
 
@@ -170,7 +189,8 @@ pub fn usage(record: &Record) -> Usage {
     let answered = record
         .exchanges
         .iter()
-        .filter(|exchange| exchange.tokens.total() > 0);
+        // Some providers do not count.
+        .filter(|exchange| exchange.tokens.total() > 0 || exchange.said.finish.is_some());
     Usage {
         calls: answered.count() as u64,
         prompt_tokens: record.tokens.input,
@@ -207,20 +227,21 @@ fn error(trouble: &Trouble, endpoint: &str) -> CallError {
 }
 
 /// An end that nothing at the relay explains.
-fn unexplained(outcome: Outcome, words: &str, endpoint: &str) -> CallError {
+fn unexplained(outcome: Outcome, words: &str, record: &Record, endpoint: &str) -> CallError {
     let what = match outcome {
         Outcome::Crashed => "the agent's program ended without saying how",
         Outcome::Killed | Outcome::Interrupted => "the agent's program was killed from outside",
         Outcome::NoModelCall => "the agent's program asked the model nothing",
         _ => "the agent's program failed",
     };
-    CallError::Malformed {
+    CallError::Unfit {
         endpoint: endpoint.to_owned(),
         detail: if words.is_empty() {
             what.to_owned()
         } else {
             format!("{what}: {words}")
         },
+        usage: usage(record),
     }
 }
 
@@ -245,7 +266,7 @@ mod tests {
             ending,
             &account,
             &record,
-            "http://h/v1",
+            ("http://h/v1", false),
             Duration::from_secs(9),
         )
     }
@@ -275,7 +296,7 @@ mod tests {
             (end.clone(), Outcome::ContextOverflow),
             (end.clone(), Outcome::MaxOutputTokens),
         ] {
-            let seen = verdict(&ending, outcome, none);
+            let seen = verdict(&ending, outcome, |record| record.requests = 1);
             assert!(
                 matches!(seen, Verdict::Failed(_)),
                 "{ending:?} {outcome:?}: {seen:?}"
@@ -317,7 +338,9 @@ mod tests {
         };
         // Seconds before an answer, and in the midst of one.
         for (ending, (unanswered, stalled), answers, is_judged) in [
-            (Ending::TimedOut, (0, 0), 0, true),
+            // It never asked.
+            (Ending::TimedOut, (0, 0), 0, false),
+            (Ending::TimedOut, (0, 0), 1, true),
             (Ending::TimedOut, (1, 0), 0, false),
             (Ending::TimedOut, (1, 0), 1, true),
             (Ending::TimedOut, (8, 0), 1, false),
@@ -366,9 +389,33 @@ mod tests {
     fn time_that_requests_waited_is_not_the_agents() {
         for (held_up, is_judged) in [(0, true), (1, false)] {
             let seen = verdict(&Ending::TimedOut, Outcome::Killed, |record| {
+                record.requests = 1;
                 record.held_up = Duration::from_secs(held_up);
             });
             assert_eq!(matches!(seen, Verdict::Failed(_)), is_judged, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_never_asked_its_model_is_not_judged() {
+        for ending in [Ending::TimedOut, Ending::Limit(Limit::Memory)] {
+            let seen = verdict(&ending, Outcome::Killed, |_| {});
+            let Verdict::NotJudged(error) = seen else {
+                panic!("{ending:?}: {seen:?}");
+            };
+            assert_eq!(error.disposition(), Disposition::Retry(None));
+            assert!(
+                error.to_string().contains("asked the model nothing"),
+                "{error}"
+            );
+            // It was heard, though nothing of it was let out.
+            let seen = verdict(&ending, Outcome::Killed, |record| record.refusals = 1);
+            assert!(matches!(seen, Verdict::Failed(_)), "{ending:?}: {seen:?}");
+            // Without a relay nobody knows.
+            let account = Account::of(Outcome::Killed);
+            let wall = Duration::from_secs(9);
+            let seen = judge(&ending, &account, &Record::default(), ("x", true), wall);
+            assert!(matches!(seen, Verdict::Failed(_)), "{ending:?}: {seen:?}");
         }
     }
 

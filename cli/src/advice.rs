@@ -8,6 +8,11 @@ const ADVICE: &[(&str, &str)] = &[
         "run `skillopt doctor` on that machine: it tries the sandbox and the agents' programs",
     ),
     (
+        "the agent's program asked the model nothing",
+        "start the agent's program by hand with a short question and see where it stops; \
+         `skillopt doctor` checks how it is installed",
+    ),
+    (
         "rejected the credentials",
         "set the key in the environment, such as OPENAI_COMPATIBLE_API_KEY",
     ),

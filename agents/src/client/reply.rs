@@ -39,11 +39,7 @@ pub(super) fn reply(
     } else {
         put("skill_reached_the_model", finished.is_skill_seen.into());
         put("requests", finished.record.exchanges.len().into());
-        let counted = usage(&finished.record);
-        Usage {
-            calls: counted.calls.max(1),
-            ..counted
-        }
+        usage(&finished.record)
     };
     if !finished.record.refused.is_empty() {
         let words = finished.record.refused.iter().map(ToString::to_string);

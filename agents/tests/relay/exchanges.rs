@@ -155,7 +155,7 @@ async fn an_account_without_money_is_told_from_one_that_is_slowed_down() {
         &Ending::Exited(1),
         &Account::of(Outcome::Crashed),
         &record,
-        "http://h/v1",
+        ("http://h/v1", false),
         Duration::from_secs(9),
     );
     let Verdict::NotJudged(error) = verdict else {

@@ -28,12 +28,14 @@ async fn a_program_that_breaks_or_says_nothing_is_no_score_whatever_the_cli() {
             ("kill -9 $$", ""),
             ("kill -SEGV $$", ""),
             ("exit 0", ""),
+            ("sleep 600", "asked the model nothing"),
             ("echo not an event; exit 0", ""),
             ("echo '{\"type\":\"of another release\"}'; exit 0", ""),
         ] {
             let path = world.program(cli.program, script);
             let job = Job {
                 installed: Some(Installed::at(&path, "").unwrap()),
+                wall: Duration::from_secs(if script.starts_with("sleep") { 1 } else { 120 }),
                 ..Job::of(cli.backend)
             };
             let finished = rig.run(job).await;
@@ -77,8 +79,15 @@ async fn a_gigabyte_of_output_ends_the_task_and_fills_no_memory() {
         };
         let finished = rig.run(job).await;
         let grown = peak_kib() - before;
-        let is_told = matches!(&finished.verdict, Verdict::Failed(why) if why.contains("output"));
-        assert!(is_told, "`{script}`: {:?}", finished.verdict);
+        // Its model was asked nothing: that is no score.
+        let Verdict::NotJudged(error) = &finished.verdict else {
+            panic!("`{script}`: {:?}", finished.verdict);
+        };
+        let said = error.to_string();
+        assert!(
+            said.contains("more output than it may"),
+            "`{script}`: {said}"
+        );
         assert!(grown < MEMORY_MAX_KIB, "`{script}`: {grown} KiB");
         let limits = Limits::default();
         assert!(finished.stderr.len() <= 3 * limits.kept_bytes, "{script}");
