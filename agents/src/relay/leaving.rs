@@ -60,7 +60,7 @@ impl Leaving {
         let mut names = None;
         let mut sent = match (plan.cli, plan.provider) {
             (Wire::Responses, Wire::Chat) => {
-                let (chat, known) = translate::request(&request);
+                let (chat, known) = translate::request(&request).map_err(unread)?;
                 names = Some(known);
                 chat
             }

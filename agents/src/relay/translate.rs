@@ -1,7 +1,9 @@
 //! Lets a CLI that speaks only Responses use a provider that speaks only Chat Completions.
 //!
-//! What Chat Completions cannot say is left out of a request: reasoning of earlier turns and the
-//! provider's own tools. A custom tool becomes a function with the one argument `input`, a namespace
+//! What Chat Completions cannot say and no answer hangs on is left out of a request: reasoning of
+//! earlier turns and the provider's own tools. Anything else that is not known is refused, by its kind.
+//! Images of a tool's output follow it in a message of the user's: a tool's message holds text alone.
+//! A custom tool becomes a function with the one argument `input`, a namespace
 //! of tools becomes functions with its name before theirs; answers are turned back.
 
 mod answer;

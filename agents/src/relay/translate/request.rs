@@ -4,9 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::{Known, Names};
 
+/// Most characters of an unknown kind that are shown.
+const KIND_MAX: usize = 40;
+
 /// Translates a request; returns it with the names that its tools got.
-#[must_use]
-pub fn request(body: &Value) -> (Value, Names) {
+///
+/// # Errors
+/// It holds something that Chat Completions cannot say: words that name its kind.
+pub fn request(body: &Value) -> Result<(Value, Names), String> {
     let mut names = Names::default();
     let mut tools = Vec::new();
     for tool in list(body, "tools") {
@@ -25,7 +30,7 @@ pub fn request(body: &Value) -> (Value, Names) {
                 add_tool(tool, None, &mut tools, &mut names);
             }
         } else {
-            messages.item(item);
+            messages.item(item)?;
         }
     }
     let mut chat = Map::new();
@@ -64,7 +69,7 @@ pub fn request(body: &Value) -> (Value, Names) {
         put("stream", true.into());
         put("stream_options", json!({"include_usage": true}));
     }
-    (Value::from(chat), names)
+    Ok((Value::from(chat), names))
 }
 
 fn tool_choice(choice: &Value) -> Option<Value> {
@@ -117,17 +122,30 @@ fn add_tool(tool: &Value, namespace: Option<&str>, tools: &mut Vec<Value>, names
     }
 }
 
-/// Messages under way: calls of tools belong to the assistant's message before them.
+/// Messages under way: calls of tools belong to the assistant's message before them, and nothing may
+/// stand between the outputs of tools.
 #[derive(Default)]
-struct Messages(Vec<Value>);
+struct Messages {
+    list: Vec<Value>,
+    /// Parts of the outputs of tools that follow the last of them.
+    images: Vec<Value>,
+}
 
 impl Messages {
     fn push(&mut self, role: &str, content: Value) {
-        self.0.push(json!({"role": role, "content": content}));
+        self.list.push(json!({"role": role, "content": content}));
     }
 
-    fn item(&mut self, item: &Value) {
-        match text(item, "type") {
+    fn item(&mut self, item: &Value) -> Result<(), String> {
+        let kind = text(item, "type");
+        let is_output = matches!(
+            kind,
+            Some("function_call_output" | "custom_tool_call_output" | "reasoning")
+        );
+        if !is_output {
+            self.show_images();
+        }
+        match kind {
             Some("function_call") => {
                 let name = match text(item, "namespace") {
                     Some(namespace) => {
@@ -146,25 +164,52 @@ impl Messages {
             Some("function_call_output" | "custom_tool_call_output") => {
                 let output = match &item["output"] {
                     Value::String(text) => text.clone(),
-                    Value::Array(parts) => {
-                        let texts = parts.iter().filter_map(|part| text(part, "text"));
-                        texts.collect::<Vec<_>>().join("\n")
-                    }
+                    Value::Array(parts) => self.output(parts, &item["call_id"])?,
                     other => other.to_string(),
                 };
-                self.0.push(json!({
+                self.list.push(json!({
                     "role": "tool", "tool_call_id": item["call_id"], "content": output,
                 }));
             }
             Some("reasoning") => {}
-            _ => {
+            // An item with a role needs no type.
+            None | Some("message") => {
                 let role = match text(item, "role") {
                     Some("assistant") => "assistant",
                     Some("system" | "developer") => "system",
                     _ => "user",
                 };
-                self.push(role, content(&item["content"]));
+                self.push(role, content(&item["content"])?);
             }
+            Some(kind) => return Err(unknown("item", kind)),
+        }
+        Ok(())
+    }
+
+    /// Returns the text of a tool's output, and keeps its images for later.
+    fn output(&mut self, parts: &[Value], call: &Value) -> Result<String, String> {
+        let mut texts = Vec::new();
+        let mut images = Vec::new();
+        for part in parts {
+            match Part::of(part)? {
+                Part::Text(text) => texts.push(text),
+                Part::Image(image) => images.push(image),
+            }
+        }
+        if !images.is_empty() {
+            texts.push("[its images follow in a message of the user's]");
+            let call = call.as_str().unwrap_or_default();
+            let words = format!("Images of the output of the tool call `{call}`:");
+            self.images.push(json!({"type": "text", "text": words}));
+            self.images.append(&mut images);
+        }
+        Ok(texts.join("\n"))
+    }
+
+    fn show_images(&mut self) {
+        if !self.images.is_empty() {
+            let images = std::mem::take(&mut self.images);
+            self.push("user", images.into());
         }
     }
 
@@ -173,46 +218,85 @@ impl Messages {
             "id": item["call_id"], "type": "function",
             "function": {"name": name, "arguments": arguments},
         });
-        let last = self.0.last_mut().filter(|last| last["role"] == "assistant");
+        let last = self
+            .list
+            .last_mut()
+            .filter(|last| last["role"] == "assistant");
         if let Some(last) = last {
             match last["tool_calls"].as_array_mut() {
                 Some(calls) => calls.push(call),
                 None => last["tool_calls"] = json!([call]),
             }
         } else {
-            self.0
+            self.list
                 .push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
         }
     }
 
-    fn end(self) -> Value {
-        Value::from(self.0)
+    fn end(mut self) -> Value {
+        self.show_images();
+        Value::from(self.list)
     }
 }
 
-fn content(content: &Value) -> Value {
-    let Some(parts) = content.as_array() else {
-        return content.clone();
-    };
-    let has_image = parts
-        .iter()
-        .any(|part| text(part, "type") == Some("input_image"));
-    if !has_image {
-        let texts = parts.iter().filter_map(|part| text(part, "text"));
-        return texts.collect::<Vec<_>>().join("\n").into();
-    }
-    let parts = parts.iter().filter_map(|part| match text(part, "type") {
-        Some("input_image") => {
-            let mut url = Map::new();
-            url.insert("url".to_owned(), part["image_url"].clone());
-            if let Some(detail) = text(part, "detail") {
-                url.insert("detail".to_owned(), detail.into());
+/// A part of a message or of a tool's output.
+enum Part<'a> {
+    Text(&'a str),
+    Image(Value),
+}
+
+impl<'a> Part<'a> {
+    fn of(part: &'a Value) -> Result<Self, String> {
+        let kind = text(part, "type").unwrap_or("text");
+        match kind {
+            "text" | "input_text" | "output_text" | "summary_text" | "reasoning_text" => {
+                Ok(Self::Text(text(part, "text").unwrap_or_default()))
             }
-            Some(json!({"type": "image_url", "image_url": url}))
+            "refusal" => Ok(Self::Text(text(part, "refusal").unwrap_or_default())),
+            "input_image" => {
+                let address = text(part, "image_url")
+                    .ok_or_else(|| unknown("image without an address", kind))?;
+                let mut url = Map::new();
+                url.insert("url".to_owned(), address.into());
+                if let Some(detail) = text(part, "detail") {
+                    url.insert("detail".to_owned(), detail.into());
+                }
+                Ok(Self::Image(json!({"type": "image_url", "image_url": url})))
+            }
+            kind => Err(unknown("part of a message", kind)),
         }
-        _ => Some(json!({"type": "text", "text": text(part, "text")?})),
+    }
+}
+
+fn unknown(what: &str, kind: &str) -> String {
+    let kind: String = kind.chars().take(KIND_MAX).collect();
+    format!(
+        "a provider that speaks Chat Completions cannot be told of a {what} of the kind `{kind}`; use \
+         one that speaks Responses"
+    )
+}
+
+fn content(content: &Value) -> Result<Value, String> {
+    let Some(parts) = content.as_array() else {
+        return match content {
+            Value::String(_) => Ok(content.clone()),
+            _ => Err(unknown("message", "without content")),
+        };
+    };
+    let parts = parts.iter().map(Part::of);
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    let texts = parts.iter().map(|part| match part {
+        Part::Text(text) => Some(*text),
+        Part::Image(_) => None,
     });
-    parts.collect()
+    if let Some(texts) = texts.collect::<Option<Vec<_>>>() {
+        return Ok(texts.join("\n").into());
+    }
+    let parts = parts.into_iter().map(|part| match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image(image) => image,
+    });
+    Ok(parts.collect())
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {

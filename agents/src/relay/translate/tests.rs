@@ -29,7 +29,8 @@ fn a_request_keeps_what_chat_completions_can_say() {
             {"type": "custom_tool_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "ok"}]},
         ],
         "text": {"format": {"type": "json_schema", "name": "s", "strict": true, "schema": {"type": "object"}}},
-    }));
+    }))
+    .unwrap();
     let roles: Vec<&str> = chat["messages"]
         .as_array()
         .unwrap()
@@ -62,6 +63,80 @@ fn a_request_keeps_what_chat_completions_can_say() {
     assert_eq!(chat["response_format"]["json_schema"]["name"], "s");
 }
 
+#[test]
+fn images_of_outputs_follow_the_last_of_them() {
+    let image = |name: &str| json!({"type": "input_image", "image_url": format!("data:{name}")});
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "view", "arguments": "{}"});
+    let (chat, _) = request(&json!({"model": "m", "input": [
+        call("a"),
+        call("b"),
+        {"type": "function_call_output", "call_id": "a", "output": [image("1")]},
+        {"type": "function_call_output", "call_id": "b", "output": [
+            {"type": "input_text", "text": "done"}, image("2"),
+        ]},
+        call("c"),
+        {"type": "function_call_output", "call_id": "c", "output": [image("3")]},
+    ]}))
+    .unwrap();
+    let messages = chat["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages
+        .iter()
+        .map(|m| m["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            "assistant",
+            "tool",
+            "tool",
+            "user",
+            "assistant",
+            "tool",
+            "user"
+        ]
+    );
+    let output = messages[2]["content"].as_str().unwrap();
+    assert!(output.starts_with("done\n[its images"), "{output}");
+    let urls = |at: usize| -> Vec<&str> {
+        let parts = messages[at]["content"].as_array().unwrap().iter();
+        parts
+            .filter_map(|part| part["image_url"]["url"].as_str())
+            .collect()
+    };
+    assert_eq!(urls(3), ["data:1", "data:2"]);
+    assert_eq!(urls(6), ["data:3"]);
+}
+
+#[test]
+fn what_chat_completions_cannot_say_is_refused_by_its_kind() {
+    let user = |part: Value| json!({"type": "message", "role": "user", "content": [part]});
+    for (item, kind) in [
+        (
+            json!({"type": "item_reference", "id": "x"}),
+            "`item_reference`",
+        ),
+        (json!({"type": "web_search_call"}), "`web_search_call`"),
+        (
+            user(json!({"type": "input_file", "file_id": "f"})),
+            "`input_file`",
+        ),
+        (
+            user(json!({"type": "input_image", "file_id": "f"})),
+            "without an address",
+        ),
+        (json!({"role": "user"}), "without content"),
+        (
+            json!({"type": "function_call_output", "call_id": "a", "output": [{"type": "input_audio"}]}),
+            "`input_audio`",
+        ),
+    ] {
+        let refused = request(&json!({"model": "m", "input": [item]})).unwrap_err();
+        assert!(refused.contains(kind), "{refused}");
+    }
+    let (chat, _) = request(&json!({"input": [{"role": "user", "content": "hi"}]})).unwrap();
+    assert_eq!(chat["messages"][0]["content"], "hi");
+}
+
 /// Streams chunks through; returns the events that came out.
 fn streamed(names: Names, chunks: &[Value]) -> Vec<Value> {
     let mut answering = Answering::new(names);
@@ -87,7 +162,8 @@ fn an_answer_comes_back_as_the_cli_wants_it() {
     let (_, names) = request(&json!({"tools": [
         {"type": "custom", "name": "apply_patch"},
         {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "spawn"}]},
-    ]}));
+    ]}))
+    .unwrap();
     let call = |index: u64, id: &str, name: &str, arguments: &str| json!({"tool_calls": [{"index": index, "id": id, "function": {"name": name, "arguments": arguments}}]});
     let events = streamed(
         names,
