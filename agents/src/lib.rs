@@ -8,6 +8,7 @@ pub mod account;
 pub mod cli;
 pub mod client;
 pub mod installed;
+mod mask;
 mod options;
 mod provider;
 pub mod relay;

@@ -17,6 +17,7 @@ use skillopt_runtime::redact::likely;
 use crate::account::Account;
 use crate::cli::{self, Call, Cli, Errand};
 use crate::installed::Installed;
+use crate::mask::Masks;
 use crate::relay::{Gate, Plan, Record, Relay, Trouble, WayOut};
 use crate::streams::{self, End, Stream};
 use crate::tunnel::{Host as Outside, Tunnel};
@@ -222,10 +223,15 @@ pub async fn run(
     }
     let files = report.files.into_iter();
     let files = files.map(|file| (file.path, file.bytes)).collect();
-    let (record, kept_from) = match way {
+    let (mut record, kept_from) = match way {
         WayThrough::Relay(relay) => (relay.record(), Vec::new()),
         WayThrough::Tunnel(tunnel) => (Record::default(), tunnel.refused()),
     };
+    let masks = Masks::new(room.of_this_run(), &key);
+    masks.record(&mut record);
+    for entry in &mut account.trace {
+        masks.value(entry);
+    }
     let way = (order.plan.address.as_str(), order.direct.is_some());
     let mut verdict = judge(&report.ending, &account, &record, way, wall);
     let is_lost = matches!(report.ending, skillopt_sandbox::Ending::Lost(_));

@@ -95,6 +95,25 @@ impl Room {
         &self.ports
     }
 
+    /// Returns what the program sees of this run alone, paths and ports, each with what stands in its
+    /// place where the program has namespaces of its own; nothing where it has them.
+    #[must_use]
+    pub fn of_this_run(&self) -> Vec<(String, String)> {
+        if self.shared.level == Level::Bubblewrap {
+            return Vec::new();
+        }
+        let Paths { home, work, tmp } = self.paths();
+        let paths = [(home, HOME), (work, WORK), (tmp, "/tmp")];
+        let paths = paths
+            .into_iter()
+            .map(|(path, usual)| (path.to_string_lossy().into_owned(), usual.to_owned()));
+        let ports = (FIRST_PORT..).zip(&self.ports).flat_map(|(usual, port)| {
+            ["127.0.0.1", "localhost"]
+                .map(|host| (format!("{host}:{port}"), format!("{host}:{usual}")))
+        });
+        paths.chain(ports).collect()
+    }
+
     pub(crate) fn outside(&self, place: Place) -> PathBuf {
         self.folder.join(match place {
             Place::Work => "work",
