@@ -13,7 +13,13 @@ use super::text;
 
 /// Returns whether a run was ended for its time.
 pub(super) fn is_cut(finished: &Finished) -> bool {
-    matches!(&finished.verdict, Verdict::Failed(why) if why.contains("not done within"))
+    let said = match &finished.verdict {
+        Verdict::Failed(why) => why.clone(),
+        // One that never asked its model is not judged for it.
+        Verdict::NotJudged(error) => error.to_string(),
+        Verdict::Answered(_) => return false,
+    };
+    said.contains("not done within")
 }
 
 /// Compares a refusal of the configuration: an unknown word is refused wherever it stands, in a file
@@ -92,7 +98,7 @@ fn one(scene: &Scene, wanted: &Value, seen: &Result<Finished, CallError>) -> Res
     };
     let is_same = match (&wanted, &finished.verdict) {
         (Wanted::Answer(words), Verdict::Answered(text)) => is_answer(words, text),
-        (Wanted::OutOfTime, Verdict::Failed(_)) => is_cut(finished),
+        (Wanted::OutOfTime, _) => is_cut(finished),
         (Wanted::NotJudged(words), Verdict::NotJudged(error)) => {
             let said = error.to_string();
             let is_clean = likely(&said) == said;
