@@ -39,7 +39,7 @@ mod tests {
         };
         let hint = |seconds| Disposition::Retry(Some(Duration::from_secs(seconds)));
         for (disposition, failures, want) in [
-            (Disposition::Retry(None), 1, Some(500)),
+            (Disposition::Retry(None), 1, Some(100)),
             (Disposition::Retry(None), 2, None),
             (hint(300), 1, Some(300_000)),
             (hint(3_601), 1, None),

@@ -26,7 +26,7 @@ const NOTICES: usize = 256;
 /// Batches that are read before the window is filled again.
 const READS: usize = 256;
 /// Tries of a call to a queue that cannot be reached, over about two minutes; then the jobs' runs
-/// pause.
+/// pause. Only one asks, so that nothing is gained by spreading its waits.
 const RETRY: Retry = Retry {
     attempts: 30,
     base: Duration::from_millis(100),
@@ -218,7 +218,7 @@ impl Pump {
                     self.watch(batch, notices, 0);
                 }
             }
-            Err(error) => match RETRY.wait(failures + 1, None, 0.5) {
+            Err(error) => match RETRY.wait(failures + 1, None, 1.0) {
                 Some(_) => self.watch(batch, notices, failures + 1),
                 None => {
                     let keys = self.shared.lock().machine.keys_of_batch(batch);
@@ -230,7 +230,7 @@ impl Pump {
 
     fn watch(&self, batch: u64, mut notices: Notices, failures: u32) {
         let read = async move {
-            if let Some(wait) = RETRY.wait(failures, None, 0.5).filter(|_| failures > 0) {
+            if let Some(wait) = RETRY.wait(failures, None, 1.0).filter(|_| failures > 0) {
                 tokio::time::sleep(wait).await;
             }
             let news = notices.next(NOTICES).await;
@@ -247,7 +247,7 @@ impl Pump {
 
 async fn submit(shared: Arc<Shared>, mut order: Order) -> Called {
     if let Some(wait) = RETRY
-        .wait(order.failures, None, 0.5)
+        .wait(order.failures, None, 1.0)
         .filter(|_| order.failures > 0)
     {
         tokio::time::sleep(wait).await;
@@ -324,7 +324,7 @@ async fn withdraw_jobs(shared: &Shared, mut jobs: Vec<(RunId, Key)>) -> Result<W
                 Err(error) => error,
             };
             failures += 1;
-            let wait = RETRY.wait(failures, None, 0.5);
+            let wait = RETRY.wait(failures, None, 1.0);
             match wait.filter(|_| may_pass(&error)) {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None => return Err(error),

@@ -2,7 +2,7 @@
 //!
 //! Where we differ on purpose, the rule is here, with its reason:
 //! - one budget of tries instead of two nested loops ([`super::tempo::budget`]);
-//! - no wait after the last try, and each wait spread ([`waits`]; backends spec 8, point 2);
+//! - no wait after the last try, and each wait anywhere below its step ([`waits`]; backends spec 8, point 2);
 //! - our own user agent; `accept` where the reference's library leaves it to the system;
 //! - text parts of an answer are joined for every backend ([`text`]);
 //! - a total of tokens is always the sum of both ([`usage`]).
@@ -120,7 +120,7 @@ pub(super) fn waits(case: &Value, seen: &Seen) -> Result<(), String> {
             let step = Duration::from_secs(1u64 << at.min(5)).min(Duration::from_secs(30));
             let (least, most) = match wait.hint {
                 Some(hint) => (hint, hint + Duration::from_millis(100)),
-                None => (step / 2, step),
+                None => (Duration::from_millis(100), step),
             };
             if wait.lasted < least || wait.lasted > most {
                 return Err(format!(
