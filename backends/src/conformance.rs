@@ -155,7 +155,8 @@ macro_rules! conformance {
                 an_answer_comes_with_what_it_used a_cut_answer_is_no_whole_one
                 a_withheld_answer_is_given_up_and_counted an_answer_without_a_word_is_empty
                 tools_are_offered_and_called images_are_sent each_failure_has_its_disposition
-                a_prompt_that_does_not_fit_is_given_up a_broken_answer_is_tried_again
+                a_prompt_that_does_not_fit_is_given_up
+                a_gateway_that_takes_no_long_bodies_stops_the_run a_broken_answer_is_tried_again
                 an_error_in_the_midst_of_an_answer_is_none
                 a_silent_server_is_left_at_the_deadline a_dropped_call_leaves_the_server
                 no_key_is_in_what_a_failure_says no_key_is_in_an_answer_that_echoes_it

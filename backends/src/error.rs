@@ -48,7 +48,8 @@ pub enum CallError {
         /// Start of the provider's message, redacted.
         detail: String,
     },
-    /// This very prompt was refused, for it is too long: it can never succeed, others may.
+    /// This very prompt was refused, for it is too long or holds an image that cannot be read: it can never
+    /// succeed, others may.
     #[error("`{endpoint}` refused the request (HTTP {status}): {detail}")]
     Rejected {
         /// Where it happened.

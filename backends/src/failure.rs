@@ -1,5 +1,7 @@
 //! What an HTTP answer that is no success means (backends spec 8, point 2).
 
+pub(crate) mod prompt;
+
 use std::time::{Duration, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode};
@@ -89,15 +91,16 @@ pub fn refused(refused: Refused<'_>) -> CallError {
             status,
             detail,
         },
-        413 => CallError::Rejected {
+        400..=499 if prompt::is_at_fault(told) => CallError::Rejected {
             endpoint,
             status,
             detail,
         },
-        400..=499 if is_too_long(told) => CallError::Rejected {
+        // Without a word of the provider's it is whoever stands before it that takes no such bodies.
+        413 => CallError::Misconfigured {
             endpoint,
             status,
-            detail,
+            detail: format!("a limit for the size of requests, on the way to the model: {detail}"),
         },
         // A parameter this server does not know would be refused in every call.
         400..=499 => CallError::Misconfigured {
@@ -163,7 +166,19 @@ fn status_of(word: &str) -> Option<StatusCode> {
         | "invalid_request_error"
         | "invalid_prompt"
         | "BadRequestError"
-        | "INVALID_ARGUMENT" => StatusCode::BAD_REQUEST,
+        | "INVALID_ARGUMENT"
+        | "invalid_image"
+        | "invalid_image_format"
+        | "invalid_image_url"
+        | "invalid_base64_image"
+        | "image_parse_error"
+        | "image_too_large"
+        | "image_too_small"
+        | "image_file_too_large"
+        | "image_content_policy_violation"
+        | "empty_image_file"
+        | "unsupported_image_media_type" => StatusCode::BAD_REQUEST,
+        "request_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
         _ => return None,
     })
 }
@@ -207,33 +222,11 @@ fn is_filtered(detail: &str) -> bool {
     let of_filter = [
         "\"content_filter\"",
         "\"content_policy_violation\"",
+        "\"image_content_policy_violation\"",
         "ResponsibleAIPolicyViolation",
     ];
     of_filter.iter().any(|word| detail.contains(word))
         || (detail.contains("\"invalid_prompt\"") && detail.contains("flagged"))
-}
-
-/// Servers say in words only that a prompt does not fit into the model's context. Where they blame
-/// the limit of the answer, every prompt would be refused: that is the configuration's fault.
-fn is_too_long(detail: &str) -> bool {
-    let detail = detail.to_lowercase();
-    if ["max_tokens", "max_completion_tokens", "in the completion"]
-        .iter()
-        .any(|words| detail.contains(words))
-    {
-        return false;
-    }
-    [
-        "context length",
-        "context_length",
-        "context size",
-        "too long",
-        "maximum context",
-        "too many tokens",
-        "exceeds the maximum number of tokens",
-    ]
-    .iter()
-    .any(|words| detail.contains(words))
 }
 
 #[cfg(test)]
@@ -266,7 +259,15 @@ mod tests {
         check(404, "no such model", "Misconfigured");
         check(302, "", "Misconfigured");
         check(400, "maximum context length is 4096 tokens", "Rejected");
-        check(413, "", "Rejected");
+        check(413, "", "Misconfigured");
+        check(
+            413,
+            "<title>413 Request Entity Too Large</title>",
+            "Misconfigured",
+        );
+        check(413, r#"{"error":{"type":"request_too_large"}}"#, "Rejected");
+        check(413, "maximum context length is 4096 tokens", "Rejected");
+        check(400, r#"{"error":{"code":"invalid_image"}}"#, "Rejected");
         let padded = |code: &str| {
             format!(
                 "{{\"error\":{{\"message\":\"{}\",\"code\":\"{code}\"}}}}",
@@ -310,6 +311,8 @@ mod tests {
                 json!({"type": "invalid_request_error", "message": "the prompt is too long"}),
                 "Rejected",
             ),
+            (json!({"code": "image_parse_error"}), "Rejected"),
+            (json!({"type": "request_too_large"}), "Rejected"),
             (json!({"code": "content_filter"}), "Filtered"),
             (json!({"code": "content_policy_violation"}), "Filtered"),
             (

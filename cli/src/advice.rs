@@ -13,6 +13,10 @@ const ADVICE: &[(&str, &str)] = &[
          `skillopt doctor` checks how it is installed",
     ),
     (
+        "a limit for the size of requests",
+        "raise the limit of the gateway before the model (`client_max_body_size` of nginx)",
+    ),
+    (
         "rejected the credentials",
         "set the key in the environment, such as OPENAI_COMPATIBLE_API_KEY",
     ),

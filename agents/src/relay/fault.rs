@@ -54,7 +54,8 @@ mod tests {
             (400, far("content_filter"), "Filtered"),
             (400, "unknown parameter".to_owned(), "Misconfigured"),
             (404, "no such model".to_owned(), "Misconfigured"),
-            (413, String::new(), "Rejected"),
+            (413, String::new(), "Misconfigured"),
+            (413, far("request_too_large"), "Rejected"),
             (503, String::new(), "Server"),
         ] {
             let error = of_status("http://h/v1", status, &told, None);

@@ -98,17 +98,11 @@ fn of_prompt(told: &Told, status: u16, endpoint: &str, secrets: &[&str]) -> Opti
             usage: Usage::default(),
         });
     }
-    // Names `max_tokens` too, but it is the prompt that leaves no room for the answer.
-    let is_too_long = ["prompt is too long", "exceed context limit"];
-    let is_bad_image = ["could not process image", "image exceeds"];
-    let mut of_prompt = is_too_long.iter().chain(&is_bad_image);
-    of_prompt
-        .any(|part| words.contains(part))
-        .then_some(CallError::Rejected {
-            endpoint,
-            status,
-            detail,
-        })
+    failure::prompt::is_at_fault(&words).then_some(CallError::Rejected {
+        endpoint,
+        status,
+        detail,
+    })
 }
 
 fn shown(told: &Told, secrets: &[&str]) -> String {
@@ -161,6 +155,12 @@ mod tests {
             invalid,
             "input length and `max_tokens` exceed context limit: 9 + 8 > 10",
             "Rejected",
+        );
+        check(
+            400,
+            invalid,
+            "input length and `max_tokens` exceed context limit: 150000 + 64000 > 200000",
+            "Misconfigured",
         );
         check(400, invalid, "max_tokens: 9 > 8", "Misconfigured");
         check(400, invalid, "Could not process image", "Rejected");

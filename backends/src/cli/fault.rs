@@ -4,6 +4,7 @@ use skillopt_core::job::Usage;
 use skillopt_runtime::redact::redact;
 
 use crate::error::CallError;
+use crate::failure::prompt;
 
 /// Most characters of it that are kept.
 const DETAIL_CHARS_MAX: usize = 300;
@@ -34,12 +35,7 @@ impl Fault<'_> {
         let endpoint = self.endpoint.to_owned();
         let detail = self.detail();
         let status = self.status.or_else(|| status_in(&words));
-        if says(&[
-            "prompt is too long",
-            "context window",
-            "context_length",
-            "context length",
-        ]) {
+        if prompt::is_at_fault(&words) {
             return CallError::Rejected {
                 endpoint,
                 status: status.unwrap_or(400),
@@ -78,11 +74,6 @@ impl Fault<'_> {
                 endpoint,
                 status,
                 detail: format!("model `{}`: {detail}", self.model),
-            },
-            413 => CallError::Rejected {
-                endpoint,
-                status,
-                detail,
             },
             429 => CallError::Throttled {
                 endpoint,
@@ -194,6 +185,8 @@ mod tests {
         check("error: unknown option '--schema'", "Misconfigured");
         check("ran out of room in the model's context window", "Rejected");
         check("Prompt is too long · 9 > 8", "Rejected");
+        check("API Error: 413 <html>", "Misconfigured");
+        check("API Error: 413 request_too_large", "Rejected");
         check("reason: content_filter", "Filtered");
         check("kaboom", "Malformed");
         check("there were 429 files", "Malformed");

@@ -137,12 +137,23 @@ pub async fn each_failure_has_its_disposition(kit: &Kit) {
 
 /// Others may fit.
 pub async fn a_prompt_that_does_not_fit_is_given_up(kit: &Kit) {
-    let (status, message) = kit.wire.too_long;
-    let reply = Reply::json(status, &(kit.wire.error)(message));
+    for (status, message) in kit.wire.too_long {
+        let reply = Reply::json(*status, &(kit.wire.error)(message));
+        let error = ask(kit, reply, &kit.request())
+            .await
+            .expect_err("no answer");
+        assert_eq!(error.disposition(), Disposition::GiveUp, "{error}");
+    }
+}
+
+/// A gateway's page is no word of the provider's, and would be sent to the next request as well.
+pub async fn a_gateway_that_takes_no_long_bodies_stops_the_run(kit: &Kit) {
+    let page = b"<html><head><title>413 Request Entity Too Large</title></head></html>";
+    let reply = Reply::Answer(413, Vec::new(), page.to_vec());
     let error = ask(kit, reply, &kit.request())
         .await
         .expect_err("no answer");
-    assert_eq!(error.disposition(), Disposition::GiveUp, "{error}");
+    assert_eq!(error.disposition(), Disposition::StopRun, "{error}");
 }
 
 /// A broken connection, half a body, a page in place of an answer.

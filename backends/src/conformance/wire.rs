@@ -18,8 +18,8 @@ pub struct Wire {
     pub tool_call: fn(&str, &Value) -> Value,
     /// An error with a message.
     pub error: fn(&str) -> Value,
-    /// What is said of a prompt that does not fit, and with which status.
-    pub too_long: (u16, &'static str),
+    /// What is said of a prompt that does not fit, and with which status, as real servers word it.
+    pub too_long: &'static [(u16, &'static str)],
     /// Any of these bodies in pieces.
     pub pieces: Pieces,
     /// An error with a message in the midst of such.
@@ -45,10 +45,37 @@ pub const CHAT_COMPLETIONS: Wire = Wire {
         completion(&message, "tool_calls")
     },
     error: |message| json!({"error": {"message": message, "type": "x", "code": null}}),
-    too_long: (
-        400,
-        "This model's maximum context length is 4096 tokens; you sent 9000.",
-    ),
+    too_long: &[
+        // OpenAI.
+        (
+            400,
+            "This model's maximum context length is 4096 tokens. However, your messages resulted in \
+             9000 tokens. Please reduce the length of the messages.",
+        ),
+        (
+            400,
+            "Your input exceeds the context window of this model. Please adjust your input and try \
+             again.",
+        ),
+        // vLLM, of several ages; the first is OpenAI's as well.
+        (
+            400,
+            "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens \
+             (8900 in the messages, 100 in the completion). Please reduce the length of the messages \
+             or completion.",
+        ),
+        (
+            400,
+            "This model's maximum context length is 4096 tokens. However, your request has 9000 \
+             input tokens. Please reduce the length of the input messages.",
+        ),
+        (
+            400,
+            "You passed 4096 input tokens and requested 1 output tokens. However, the model's \
+             context length is only 4096 tokens, resulting in a maximum input length of 4095 tokens. \
+             Please reduce the length of the input prompt.",
+        ),
+    ],
     pieces: pieces::chat_completions,
     error_event: |message| json!({"error": {"message": message, "type": "x", "code": null}}),
     usage: Usage {
@@ -124,7 +151,10 @@ pub const MESSAGES: Wire = Wire {
         message(&json!([call]), "tool_use")
     },
     error: |text| json!({"type": "error", "error": {"type": "x", "message": text}}),
-    too_long: (400, "prompt is too long: 9000 tokens > 4096 maximum"),
+    too_long: &[
+        (400, "prompt is too long: 9000 tokens > 4096 maximum"),
+        (413, "prompt is too long"),
+    ],
     pieces: pieces::messages,
     error_event: |text| json!({"type": "error", "error": {"type": "x", "message": text}}),
     usage: Usage {
@@ -159,10 +189,10 @@ pub const GENERATE_CONTENT: Wire = Wire {
         )
     },
     error: |text| json!({"error": {"code": 1, "message": text, "status": "INVALID_ARGUMENT"}}),
-    too_long: (
+    too_long: &[(
         400,
         "The input token count (9000) exceeds the maximum number of tokens allowed (4096).",
-    ),
+    )],
     pieces: pieces::generate_content,
     error_event: |text| json!({"error": {"code": 1, "message": text, "status": "INTERNAL"}}),
     usage: Usage {

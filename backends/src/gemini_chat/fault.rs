@@ -61,26 +61,19 @@ pub(super) fn told(told: &Told, endpoint: &str, secrets: &[&str]) -> CallError {
 /// Tells what the status alone does not.
 fn special(told: &Told, endpoint: &str, secrets: &[&str]) -> Option<CallError> {
     let status = told.code;
-    let words = told.message.to_lowercase();
     let endpoint = endpoint.to_owned();
     let detail = shown(told, secrets);
     let is_bad_key = told
         .details
         .iter()
         .any(|d| d["reason"] == "API_KEY_INVALID");
-    // The prompt's own faults: no other prompt needs to have them.
-    let of_prompt = [
-        "exceeds the maximum number of tokens",
-        "unable to process input image",
-        "provided image is not valid",
-    ];
     match status {
         400 if is_bad_key => Some(CallError::Unauthorized {
             endpoint,
             status,
             detail,
         }),
-        400 if of_prompt.iter().any(|part| words.contains(part)) => Some(CallError::Rejected {
+        400 if failure::prompt::is_at_fault(&told.message) => Some(CallError::Rejected {
             endpoint,
             status,
             detail,
