@@ -240,16 +240,15 @@ impl BackendSettings {
     /// backend knows of none.
     #[must_use]
     pub fn timeout_seconds(&self, role: Role, backend: &str) -> Option<f64> {
-        let backend = registry::find(backend)?;
-        let mut names = backend.keys.iter().map(|key| key.base);
-        let is_limit = |name: &&str| {
-            let ends = ["_timeout_seconds", "_timeout"];
-            ends.iter().any(|end| name.ends_with(end))
-        };
-        let own = names
-            .find(is_limit)
-            .and_then(|name| self.get(role, name)?.as_f64());
-        own.or(backend.timeout_seconds)
+        let own = timeout_key(backend).and_then(|name| self.get(role, name)?.as_f64());
+        own.or(registry::find(backend)?.timeout_seconds)
+    }
+
+    /// Returns the key by which somebody limited the exchanges of one role alone.
+    pub(crate) fn own_timeout(&self, role: Role, backend: &str) -> Option<String> {
+        let own = format!("{}_{}", role.as_str(), timeout_key(backend)?);
+        let is_set = self.configured.contains_key(&own) || self.from_env.contains_key(&own);
+        is_set.then_some(own)
     }
 
     /// Returns the address that is set for the backend of a role, with the key that holds it.
@@ -346,6 +345,12 @@ impl BackendSettings {
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
     }
+}
+
+/// Returns the key of a backend that limits one exchange.
+fn timeout_key(backend: &str) -> Option<&'static str> {
+    let mut names = registry::find(backend)?.keys.iter().map(|key| key.base);
+    names.find(|name| name.ends_with("_timeout_seconds") || name.ends_with("_timeout"))
 }
 
 fn of_role<'a>(values: &'a BTreeMap<String, Json>, role: Role, base: &str) -> Option<&'a Json> {

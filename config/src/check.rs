@@ -94,6 +94,7 @@ pub(crate) fn all(
     addresses(config, &mut findings);
     together(config, &mut findings);
     untold(config, &mut findings);
+    overruled(config, &mut findings);
     simulated(config, &mut findings);
 }
 
@@ -348,6 +349,32 @@ fn untold(config: &RunConfig, findings: &mut Findings<'_>) {
             }
         };
         findings.warning(path, name, format!("{reason} (model of the target)"));
+    }
+}
+
+/// Of two limits of the target's answers one counts. That the other does not is said here, if somebody set
+/// it.
+fn overruled(config: &RunConfig, findings: &mut Findings<'_>) {
+    if config.has_agent() {
+        return;
+    }
+    let backend = config.target_backend.as_str();
+    let own = config.backends.own_timeout(Role::Target, backend);
+    if let Some(own) = own.filter(|_| config.is_chosen("exec_timeout")) {
+        let reason = format!(
+            "is what limits a call of the target, and `model.{own}` counts for nothing; set one of them"
+        );
+        findings.warning("env.exec_timeout", "exec_timeout", reason);
+    }
+    let Some((key, cap)) = config.answer_cap() else {
+        return;
+    };
+    if config.is_chosen("max_completion_tokens") && cap < config.max_completion_tokens {
+        let reason = format!(
+            "is more than the {cap} tokens of `model.{key}`, at which answers of the target are cut; \
+             raise that one too"
+        );
+        findings.warning("env.max_completion_tokens", "max_completion_tokens", reason);
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 use skillopt_backends::declare::Work;
 use skillopt_backends::registry;
+use skillopt_core::job::Profile;
 
 use crate::backend_settings::BackendSettings;
 use crate::choices::{
@@ -17,6 +18,7 @@ use crate::choices::{
 };
 use crate::key::{FILE, FILE_OPS, FLAG, FLAG_OPS, Key, Kind, float, int};
 use crate::node::Origin;
+use crate::roles::Role;
 use crate::setting::{Reader, Setting};
 
 macro_rules! settings {
@@ -182,7 +184,7 @@ settings! {
     data_path: String = "env.data_path", Kind::Path, String::new(), FLAG;
     /// Where a ratio split is written; empty = inside the run folder.
     split_output_dir: String = "env.split_output_dir", Kind::Path, String::new(), FLAG_OPS;
-    /// Seconds one target call or agent may take.
+    /// Seconds one target call or agent may take; a chat model's own `…_timeout_seconds` counts unless this is set.
     exec_timeout: f64 = "env.exec_timeout", float(0.001, 86_400.0), 120.0, FILE_OPS;
     /// Cut every split to its first items; 0 keeps all.
     limit: usize = "env.limit", int(0), 0, FLAG;
@@ -254,6 +256,53 @@ impl RunConfig {
     #[must_use]
     pub fn slot_count(&self) -> usize {
         self.slots.unwrap_or(self.workers)
+    }
+
+    /// Returns whether somebody chose the value of a flat name: a shipped base only writes the usual one
+    /// down.
+    #[must_use]
+    pub fn is_chosen(&self, name: &str) -> bool {
+        let origin = self.origin(name);
+        *origin != Origin::Default && !origin.is_shipped_base()
+    }
+
+    /// Returns the limit of one call of a role, in seconds: the run's own key where somebody chose it, else
+    /// what its backend has. An agent's task is many calls, and has the run's own limit.
+    #[must_use]
+    pub fn call_seconds(&self, role: Role) -> f64 {
+        let (name, own, backend) = match role {
+            Role::Optimizer => (
+                "optimizer_timeout",
+                self.optimizer_timeout,
+                &self.optimizer_backend,
+            ),
+            Role::Target => ("exec_timeout", self.exec_timeout, &self.target_backend),
+        };
+        if self.is_chosen(name) || (role == Role::Target && self.has_agent()) {
+            return own;
+        }
+        self.backends.timeout_seconds(role, backend).unwrap_or(own)
+    }
+
+    /// Returns the most tokens of one answer that the backend of a target which only talks has, with the
+    /// key that sets it.
+    #[must_use]
+    pub fn answer_cap(&self) -> Option<(&'static str, u32)> {
+        let backend = registry::find(&self.target_backend).filter(|_| !self.has_agent())?;
+        let mut names = backend.keys.iter().map(|key| key.base);
+        let key = names.find(|name| name.ends_with("_max_tokens"))?;
+        let mut profile = Profile {
+            role: Role::Target.as_str().to_owned(),
+            backend: self.target_backend.clone(),
+            model: self.target_model.clone(),
+            endpoint: String::new(),
+            temperature: None,
+            max_tokens: 0,
+            reasoning_effort: String::new(),
+            settings: Map::new(),
+        };
+        self.backends.describe(Role::Target, &mut profile);
+        (profile.max_tokens > 0).then_some((key, profile.max_tokens))
     }
 
     /// Returns the most tokens of one answer that the program of a target which is an agent is told; 0

@@ -413,6 +413,81 @@ fn described(config: &RunConfig, role: Role) -> Profile {
 }
 
 #[test]
+fn a_call_of_the_target_has_the_limit_that_somebody_set() {
+    for (backend, sets, seconds, is_warned) in [
+        ("openai_compatible", vec![], 300.0, false),
+        (
+            "openai_compatible",
+            vec!["model.target_openai_compatible_timeout_seconds=600"],
+            600.0,
+            false,
+        ),
+        (
+            "openai_compatible",
+            vec![
+                "model.openai_compatible_timeout_seconds=7",
+                "env.exec_timeout=60",
+            ],
+            60.0,
+            false,
+        ),
+        (
+            "openai_compatible",
+            vec![
+                "model.target_openai_compatible_timeout_seconds=600",
+                "env.exec_timeout=60",
+            ],
+            60.0,
+            true,
+        ),
+        // It knows of no limit of its own, and an agent's task is many calls.
+        ("simulated", vec![], 120.0, false),
+        ("codex_exec", vec![], 120.0, false),
+    ] {
+        let target = format!("model.target_backend={backend}");
+        let mut all = vec![target.as_str()];
+        all.extend(sets);
+        let (config, warnings) = resolve("env: {name: searchqa}", &all).expect("valid");
+        let limit = config.call_seconds(Role::Target);
+        assert!((limit - seconds).abs() < 1e-9, "{all:?}: {limit}");
+        let warned = warnings.iter().any(|w| w.key == "env.exec_timeout");
+        assert_eq!(warned, is_warned, "{all:?}: {warnings:?}");
+    }
+}
+
+#[test]
+fn a_limit_of_answers_that_the_backend_cuts_is_said() {
+    for (backend, more, tokens, is_warned) in [
+        ("openai_compatible", "", "16384", true),
+        ("openai_compatible", "", "8000", false),
+        (
+            "openai_compatible",
+            "model.target_openai_compatible_max_tokens=500",
+            "501",
+            true,
+        ),
+        ("openai_chat", "", "64000", false),
+    ] {
+        let target = format!("model.target_backend={backend}");
+        let limit = format!("env.max_completion_tokens={tokens}");
+        let mut sets = vec![target.as_str(), limit.as_str()];
+        sets.extend(Some(more).filter(|more| !more.is_empty()));
+        let (_, warnings) = resolve("env: {name: searchqa}", &sets).expect("valid");
+        let warned = warnings
+            .iter()
+            .any(|w| w.key == "env.max_completion_tokens");
+        assert_eq!(warned, is_warned, "{sets:?}: {warnings:?}");
+        // Nobody is told of what nobody has set.
+        let (_, warnings) = resolve("env: {name: searchqa}", &sets[..1]).expect("valid");
+        assert!(
+            !warnings
+                .iter()
+                .any(|w| w.key == "env.max_completion_tokens")
+        );
+    }
+}
+
+#[test]
 fn what_the_program_of_an_agent_is_not_told_is_said() {
     let declared =
         "model.agent_cli={name: a, command: [a, --effort, \"{effort}\"], skills: s, wire: chat}";

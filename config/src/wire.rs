@@ -34,8 +34,9 @@ impl RunConfig {
                 .map(|(name, value)| (name.clone(), redacted(name, value)))
                 .collect()
         };
-        let is_set =
-            |(name, origin): (&String, &Origin)| (*origin != Origin::Default).then(|| name.clone());
+        let is_set = |(name, origin): (&String, &Origin)| {
+            (*origin != Origin::Default && !origin.is_shipped_base()).then(|| name.clone())
+        };
         Wire {
             fields: self.fields(),
             env_extra: clean(&self.env_extra),

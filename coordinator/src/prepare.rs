@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use skillopt_benchmarks::splits::Generated;
 use skillopt_benchmarks::{LoadArgs, LoadError, registry};
-use skillopt_config::{Origin, Role, RunConfig, Scope};
+use skillopt_config::{Role, RunConfig, Scope};
 use skillopt_core::job::{Limits, Profile};
 use skillopt_core::skill::Folder;
 use skillopt_core::stages::prompts;
@@ -283,8 +283,8 @@ pub fn describe(config: &RunConfig, inputs: Inputs) -> Result<Prepared, PrepareE
         settings_value,
         target: Hash::of(&target),
         optimizer: Hash::of(&optimizer),
-        rollout_limits: limits(config, config.exec_timeout),
-        chat_limits: limits(config, optimizer_timeout(config)),
+        rollout_limits: limits(config, config.call_seconds(Role::Target)),
+        chat_limits: limits(config, config.call_seconds(Role::Optimizer)),
         slots: config.slot_count(),
         payers: inputs.payers.of_run(&run),
     };
@@ -307,16 +307,6 @@ impl Prepared {
         let of = |(lane, profile): (&Lane, &Profile)| (lane.clone(), profile.account().to_owned());
         lanes.into_iter().zip(&self.profiles).map(of).collect()
     }
-}
-
-/// Seconds of one optimizer call: the run's own key where it is set, else the backend's.
-fn optimizer_timeout(config: &RunConfig) -> f64 {
-    let is_set = *config.origin("optimizer_timeout") != Origin::Default;
-    let backend = config.optimizer_backend.as_str();
-    let of_backend = config.backends.timeout_seconds(Role::Optimizer, backend);
-    of_backend
-        .filter(|_| !is_set)
-        .unwrap_or(config.optimizer_timeout)
 }
 
 fn limits(config: &RunConfig, timeout_s: f64) -> Limits {

@@ -149,7 +149,7 @@ async fn one(setup: &Setup, clients: &mut Clients, case: &Value, call: &Value) -
     let profile = setup.profile(role);
     let timeout = match call["timeout"].as_f64() {
         Some(seconds) if seconds > 0.0 => Duration::from_secs_f64(seconds),
-        _ => setup.timeout(role, &profile.backend),
+        _ => setup.timeout(role),
     };
     let default_stage = if is_custom { "custom" } else { role.as_str() };
     let stage = call["stage"].as_str().unwrap_or(default_stage).to_owned();

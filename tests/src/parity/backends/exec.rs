@@ -279,8 +279,7 @@ fn parent(path: &str) -> &str {
 /// Compares the limits of time. Where a case has none, the backend's own counts.
 fn limits(case: &Value, seen: &Seen, setup: &Setup) -> Result<(), String> {
     let wanted = &case["expected_request"]["invocations"][0]["timeout_s"];
-    let backend = &setup.profile(Role::Optimizer).backend;
-    let own = setup.timeout(Role::Optimizer, backend).as_secs_f64();
+    let own = setup.timeout(Role::Optimizer).as_secs_f64();
     let wanted = wanted.as_f64().unwrap_or(own);
     for call in &seen.calls {
         let limit = call.timeout.as_secs_f64();

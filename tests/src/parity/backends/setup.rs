@@ -117,9 +117,8 @@ impl Setup {
     }
 
     /// Returns the limit of one exchange where the caller names none.
-    pub(super) fn timeout(&self, role: Role, backend: &str) -> Duration {
-        let seconds = self.config.backends.timeout_seconds(role, backend);
-        Duration::from_secs_f64(seconds.unwrap_or(self.config.optimizer_timeout))
+    pub(super) fn timeout(&self, role: Role) -> Duration {
+        Duration::from_secs_f64(self.config.call_seconds(role))
     }
 }
 
