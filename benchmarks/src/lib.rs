@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod contract;
 pub mod custom;
+mod cut;
 pub mod error;
 mod load_args;
 mod nearest;

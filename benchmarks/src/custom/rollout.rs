@@ -12,6 +12,7 @@ use super::judge::{self, Verdict};
 use super::record::{no_verdict, row, text, verification};
 use super::{command, template, work};
 use crate::contract::{Target, Task};
+use crate::cut;
 use crate::error::RolloutError;
 use crate::searchqa::score;
 
@@ -37,7 +38,7 @@ pub(super) async fn rollout(
     }
     messages.push(Message::text(Role::User, &user));
     let reply = target.ask(messages, settings.max_completion_tokens).await?;
-    let (ending, verdict) = if reply.text.trim().is_empty() {
+    let (ending, mut verdict) = if reply.text.trim().is_empty() {
         let reason = "empty answer".to_owned();
         (
             Ending::AgentFailed,
@@ -53,6 +54,8 @@ pub(super) async fn rollout(
             verdict(&settings, &id, task.item, &reply.text).await?,
         )
     };
+    let cut = cut::at(&reply, settings.max_completion_tokens);
+    verdict.reason = cut::told(verdict.reason, cut);
     let conversation = vec![
         json!({ "type": "message", "role": "assistant", "turn": 1, "content": reply.text }),
         verification(&settings, task.item, &verdict),

@@ -12,6 +12,7 @@ use super::judge::{self, Verdict};
 use super::{command, record, template};
 use crate::agent;
 use crate::contract::{Target, Task};
+use crate::cut;
 use crate::error::RolloutError;
 use crate::searchqa::score;
 
@@ -39,7 +40,7 @@ pub(super) async fn work(
     let prompt = prompt(settings, task.item);
     let limit = settings.max_completion_tokens;
     let (reply, worked) = target.work(prompt, workspace, limit).await?;
-    let (ending, verdict) = match failure(settings, &reply.text, &worked) {
+    let (ending, mut verdict) = match failure(settings, &reply.text, &worked) {
         Some(reason) => (
             Ending::AgentFailed,
             Verdict::all_or_nothing(false, || reason),
@@ -49,6 +50,7 @@ pub(super) async fn work(
             (Ending::Scored, verdict.await?)
         }
     };
+    verdict.reason = cut::told(verdict.reason, cut::at(&reply, limit));
     let mut conversation = agent::entries(1, &reply.text, &worked);
     if !worked.files.is_empty() {
         let sizes = worked.files.iter();

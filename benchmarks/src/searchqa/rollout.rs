@@ -7,6 +7,7 @@ use skillopt_core::job::{Ending, RolloutRecord, Usage};
 use super::{NAME, VERSION, prompt, score};
 use crate::agent::{self, Desk};
 use crate::contract::{Target, Task};
+use crate::cut;
 use crate::error::RolloutError;
 
 /// The fields of an item.
@@ -33,6 +34,7 @@ pub(super) async fn rollout(
     let mut usage = Usage::default();
     let mut conversation = Vec::new();
     let mut reply = String::new();
+    let mut cut = None;
     let mut turns = 0;
     while turns < max_turns {
         let text = if turns == 0 {
@@ -46,6 +48,7 @@ pub(super) async fn rollout(
         ];
         let answer = target.ask(messages, max_tokens).await?;
         usage += answer.usage;
+        cut = cut::at(&answer, max_tokens);
         reply = answer.text;
         turns += 1;
         conversation.push(json!({
@@ -65,7 +68,7 @@ pub(super) async fn rollout(
     };
     Ok(RolloutRecord {
         ending,
-        row: row(&item, score, reply, turns, ending),
+        row: row(&item, score, Said { reply, turns, cut }, ending),
         conversation,
         files: Map::new(),
         usage,
@@ -86,6 +89,7 @@ async fn work(
     let mut reply = String::new();
     let mut turns = 0;
     let mut failed = None;
+    let mut cut = None;
     while turns < max_turns {
         let text = if turns == 0 {
             user.clone()
@@ -96,6 +100,7 @@ async fn work(
         let workspace = desk.task(&text).into_workspace();
         let (answer, worked) = target.work(prompt::exec(), workspace, max_tokens).await?;
         usage += answer.usage;
+        cut = cut::at(&answer, max_tokens);
         reply = answer.text;
         turns += 1;
         conversation.extend(agent::entries(turns, &reply, &worked));
@@ -114,7 +119,7 @@ async fn work(
     } else {
         Ending::Scored
     };
-    let mut row = row(item, score, reply, turns, ending);
+    let mut row = row(item, score, Said { reply, turns, cut }, ending);
     if let Some(reason) = failed {
         for (key, value) in [
             ("agent_ok", Value::from(false)),
@@ -156,13 +161,15 @@ fn verification(item: &Question<'_>, score: &score::Score) -> Value {
     })
 }
 
-fn row(
-    item: &Question<'_>,
-    score: score::Score,
+/// What the target said at last.
+struct Said {
     reply: String,
     turns: u32,
-    ending: Ending,
-) -> Map<String, Value> {
+    /// At how many tokens it was cut.
+    cut: Option<u64>,
+}
+
+fn row(item: &Question<'_>, score: score::Score, said: Said, ending: Ending) -> Map<String, Value> {
     let fail_reason = match ending {
         Ending::AgentFailed => "empty answer".to_owned(),
         Ending::Scored if score.em < 1.0 => {
@@ -173,6 +180,7 @@ fn row(
         }
         Ending::Scored => String::new(),
     };
+    let fail_reason = cut::told(fail_reason, said.cut);
     let outcome = match ending {
         Ending::Scored => "scored",
         Ending::AgentFailed => "agent_failed",
@@ -188,10 +196,10 @@ fn row(
     put("soft", score.f1.into());
     put("predicted_answer", score.predicted.into());
     put("gold_answers", item.answers.iter().copied().collect());
-    put("response", reply.into());
+    put("response", said.reply.into());
     put("fail_reason", fail_reason.into());
     put("agent_ok", true.into());
-    put("n_turns", turns.into());
+    put("n_turns", said.turns.into());
     put("task_type", "qa".into());
     put("task_description", item.question.into());
     put("scorer_version", VERSION.into());
