@@ -259,8 +259,11 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
                     );
                     checks.push(Check::new(schema, State::Left, "not asked"));
                 }
-                Ok((model, words)) => {
-                    checks.push(Check::new(name, State::Fine, words));
+                Ok((model, answered)) => {
+                    checks.push(match answered.hint {
+                        None => Check::new(name, State::Fine, answered.words),
+                        Some(hint) => Check::new(name, State::Weak, answered.words).hint(hint),
+                    });
                     let bound = probe::is_bound(model.as_ref(), profile).await;
                     checks.push(schema_check(schema, mode, bound));
                 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillopt_backends::{CallError, ChatModel, ChatRequest, Message, Role};
+use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Message, Outcome, Role};
 use skillopt_core::job::{Profile, Schema};
 
 /// Limit of one call.
@@ -11,19 +11,58 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Tokens that the answer may have; models that think need some before the first word.
 const TOKENS: u32 = 512;
 
-/// Makes a short call; returns what came of it in words.
+/// What came of a short call, in words.
+pub(super) struct Answered {
+    pub(super) words: String,
+    /// What to do about it, if it is no whole answer.
+    pub(super) hint: Option<&'static str>,
+}
+
+/// Makes a short call.
 ///
 /// # Errors
-/// The call gave no answer.
-pub(super) async fn answers(model: &dyn ChatModel, profile: &Profile) -> Result<String, CallError> {
+/// The call failed.
+pub(super) async fn answers(
+    model: &dyn ChatModel,
+    profile: &Profile,
+) -> Result<Answered, CallError> {
     let request = request(profile, "Answer briefly.", "Say the word ready.", None);
     let reply = model.chat(&request).await?;
-    Ok(format!(
-        "`{}` by `{}` answers ({} tokens)",
-        profile.model,
-        profile.backend,
-        reply.usage.prompt_tokens + reply.usage.completion_tokens
-    ))
+    Ok(judged(&reply, profile))
+}
+
+fn judged(reply: &ChatReply, profile: &Profile) -> Answered {
+    let is_mute = reply.text.trim().is_empty();
+    let (said, hint) = match Outcome::of_reply(reply) {
+        Outcome::Answer => ("answers", None),
+        Outcome::Truncated if is_mute => (
+            "thinks up to the limit of tokens and says nothing",
+            Some(
+                "give its answers more tokens (`env.max_completion_tokens` and the backend's \
+                 `…_max_tokens`), or less `model.reasoning_effort`",
+            ),
+        ),
+        Outcome::Truncated => (
+            "does not come to an end within the limit of tokens",
+            Some("look at what it says: a short answer was asked for"),
+        ),
+        Outcome::Empty => (
+            "gives an empty answer",
+            Some("check the model's name, and whether it is one that chats"),
+        ),
+        _ => (
+            "does not answer with a text",
+            Some("check the model's name, and whether it is one that chats"),
+        ),
+    };
+    let tokens = reply.usage.prompt_tokens + reply.usage.completion_tokens;
+    Answered {
+        words: format!(
+            "`{}` by `{}` {said} ({tokens} tokens)",
+            profile.model, profile.backend
+        ),
+        hint,
+    }
 }
 
 /// Asks for a choice without asking for JSON: only a schema makes the answer an object.
@@ -67,5 +106,48 @@ fn request(profile: &Profile, system: &str, user: &str, schema: Option<Schema>) 
         schema,
         stage: "doctor".to_owned(),
         ..ChatRequest::new(&profile.model, messages, TOKENS, TIMEOUT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+    use skillopt_backends::Finish;
+    use skillopt_core::job::Usage;
+
+    use super::*;
+
+    #[test]
+    fn only_a_whole_answer_is_fine() {
+        let profile = Profile {
+            role: "target".to_owned(),
+            backend: "openai_compatible".to_owned(),
+            model: "m".to_owned(),
+            endpoint: String::new(),
+            temperature: None,
+            max_tokens: 0,
+            reasoning_effort: String::new(),
+            settings: Map::new(),
+        };
+        for (text, finish, words, is_fine) in [
+            ("ready", Finish::Stop, "answers", true),
+            ("", Finish::Length, "says nothing", false),
+            ("ready or", Finish::Length, "does not come to an end", false),
+            (" ", Finish::Stop, "empty answer", false),
+        ] {
+            let usage = Usage {
+                prompt_tokens: 5,
+                completion_tokens: 512,
+                ..Usage::default()
+            };
+            let reply = ChatReply {
+                finish,
+                ..ChatReply::text(text, usage)
+            };
+            let seen = judged(&reply, &profile);
+            assert!(seen.words.contains(words), "{}", seen.words);
+            assert!(seen.words.contains("(517 tokens)"), "{}", seen.words);
+            assert_eq!(seen.hint.is_none(), is_fine, "{text}");
+        }
     }
 }
