@@ -148,13 +148,20 @@ impl Evaluation {
         stage: &Stage,
     ) -> Result<Value, Halt> {
         let (hard, soft) = stage.score();
-        let summary = json!({
+        let mut summary = json!({
             "skill": self.skill,
             "split": self.split.word(),
             "n_items": stage.rolled.len(),
             "hard": hard,
             "soft": soft,
         });
+        // What is as it should be is not told of.
+        if let Some((items, cause)) = stage.unanswered() {
+            summary["no_answer"] = json!({"items": items, "cause": cause});
+        }
+        if stage.usage.truncated_calls > 0 {
+            summary["truncated_calls"] = stage.usage.truncated_calls.into();
+        }
         folder.json("config.json", &prepared.config)?;
         folder.json("eval_summary.json", &summary)?;
         Ok(summary)

@@ -52,6 +52,8 @@ pub struct Rolled {
     pub soft: f64,
     /// The row's `task_type`, empty if it has none.
     pub task_type: String,
+    /// Why the model gave no answer at all, if it did not.
+    pub no_answer: Option<String>,
     /// The whole record, if asked for.
     pub record: Option<Arc<RolloutRecord>>,
 }
@@ -71,6 +73,14 @@ impl Stage {
     pub fn score(&self) -> (f64, f64) {
         let mean = score::mean_of(self.rolled.iter().map(|r| (r.hard, r.soft)));
         (mean.hard, mean.soft)
+    }
+
+    /// Returns how many rollouts got no answer from the model, and why the first of them did not.
+    #[must_use]
+    pub fn unanswered(&self) -> Option<(usize, &str)> {
+        let mut causes = self.rolled.iter().filter_map(|r| r.no_answer.as_deref());
+        let first = causes.next()?;
+        Some((1 + causes.count(), first))
     }
 
     /// Returns the rows of the kept records.

@@ -14,6 +14,15 @@ pub enum Progress<'a> {
         /// How many the stage has.
         of: usize,
     },
+    /// The model gave no answer at all for `n` rollouts of a finished stage.
+    Unanswered {
+        /// Folder of the stage below the run folder.
+        stage: &'a str,
+        /// How many.
+        n: usize,
+        /// Why the first of them got none.
+        cause: &'a str,
+    },
     /// An optimizer call was sent.
     Asked {
         /// Its stage label.

@@ -200,6 +200,10 @@ pub enum Ending {
     AgentFailed,
 }
 
+/// How the row's `fail_reason` of a rollout begins whose prompt the provider refused for good, or whose
+/// answer it withheld.
+pub const NO_ANSWER: &str = "no answer: ";
+
 /// A finished rollout: what is stored under its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RolloutRecord {

@@ -10,8 +10,8 @@ use skillopt_backends::{CallError, Disposition, Message, Role};
 use skillopt_benchmarks::{RolloutError, Task, registry};
 use skillopt_core::Hash;
 use skillopt_core::job::{
-    Answer, ChatRecord, ChatWork, Ending, Envelope, Failure, FailureClass, Limits, RolloutRecord,
-    RolloutWork, Work,
+    Answer, ChatRecord, ChatWork, Ending, Envelope, Failure, FailureClass, Limits, NO_ANSWER,
+    RolloutRecord, RolloutWork, Work,
 };
 use skillopt_runtime::Retry;
 
@@ -278,7 +278,7 @@ async fn rollout(
 /// The record of a rollout whose very prompt can never be answered (too long for the model, or
 /// the answer is withheld): the agent, skill included, failed on this item.
 fn withheld(item_id: &str, error: &CallError) -> RolloutRecord {
-    let reason = format!("no answer: {error}");
+    let reason = format!("{NO_ANSWER}{error}");
     let row: Map<String, Value> = [
         ("id", Value::from(item_id)),
         ("hard", Value::from(0)),

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::local::Local;
 use crate::models;
+use crate::output::doubts::{self, Unanswered};
 use crate::output::progress::Reporter;
 use crate::output::words::{amount, count, plural};
 use crate::output::{Out, Tone};
@@ -159,6 +160,13 @@ fn evaluate(
 /// Shows what an evaluation came to.
 pub(crate) fn summary(summary: Value, tokens: TokenRow, config: &RunConfig, out: &Out) {
     let score = |name: &str| share(summary.get(name).and_then(Value::as_f64));
+    let no_answer = &summary["no_answer"];
+    let unanswered = no_answer["items"].as_u64().map(|n| Unanswered {
+        n,
+        of: summary["n_items"].as_u64().unwrap_or(n),
+        cause: no_answer["cause"].as_str().unwrap_or_default().to_owned(),
+    });
+    doubts::warn(unanswered.as_ref(), tokens.truncated_calls, config, out);
     if out.json {
         out.object("result", summary);
         return;

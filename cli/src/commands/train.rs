@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::local::{self, Local};
 use crate::models::{self, Tape};
+use crate::output::doubts;
 use crate::output::progress::Reporter;
 use crate::output::table::table;
 use crate::output::words::{amount, count, number};
@@ -114,6 +115,8 @@ pub(crate) fn train(
     let view = reporter.view();
     match outcome {
         Ok(_) => {
+            let truncated = view.run.tokens.map_or(0, |tokens| tokens.truncated_calls);
+            doubts::warn(reporter.unanswered().as_ref(), truncated, config, out);
             summary(&view.run, config, out);
             Ok(view.run)
         }

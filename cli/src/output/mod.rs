@@ -1,6 +1,7 @@
 //! Where output goes and how it looks: data on standard output, conversation on standard error.
 
 pub(crate) mod diff;
+pub(crate) mod doubts;
 pub(crate) mod progress;
 pub(crate) mod providers;
 pub(crate) mod table;
@@ -144,17 +145,19 @@ impl Out {
 
     pub(crate) fn warnings(&self, warnings: &[Warning]) {
         for warning in warnings {
-            if self.json {
-                self.object(
-                    "warning",
-                    serde_json::json!({"message": warning.to_string(), "key": warning.key}),
-                );
-            } else {
-                self.chat(format!(
-                    "{}: {warning}",
-                    self.paint_err.of(Tone::Warn, "warning")
-                ));
-            }
+            self.warning(&warning.key, &warning.to_string());
+        }
+    }
+
+    /// Warns of something that `key` decides.
+    pub(crate) fn warning(&self, key: &str, words: &str) {
+        if self.json {
+            self.object("warning", serde_json::json!({"message": words, "key": key}));
+        } else {
+            self.chat(format!(
+                "{}: {words}",
+                self.paint_err.of(Tone::Warn, "warning")
+            ));
         }
     }
 

@@ -107,7 +107,7 @@ impl LiveRun {
                 self.lock().committed += 1;
                 self.bell.ring();
             }
-            Progress::Asked { .. } | Progress::Answered { .. } => {}
+            Progress::Unanswered { .. } | Progress::Asked { .. } | Progress::Answered { .. } => {}
         }
     }
 

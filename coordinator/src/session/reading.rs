@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use skillopt_benchmarks::splits::safe_folder_name;
 use skillopt_benchmarks::{Task, registry};
-use skillopt_core::job::{Key, RolloutRecord, Usage};
+use skillopt_core::job::{Key, NO_ANSWER, RolloutRecord, Usage};
 use skillopt_core::skill::Folder;
 
 use crate::folder::StageWriter;
@@ -75,6 +75,16 @@ struct RowOutline<'a> {
     task_type: Cow<'a, str>,
     #[serde(default)]
     agent_ok: Option<bool>,
+    #[serde(borrow, default)]
+    fail_reason: Cow<'a, str>,
+}
+
+impl RowOutline<'_> {
+    /// Says why the model gave no answer at all.
+    fn no_answer(&self) -> Option<String> {
+        let cause = self.fail_reason.strip_prefix(NO_ANSWER)?;
+        (self.agent_ok == Some(false)).then(|| cause.to_owned())
+    }
 }
 
 impl Chunk {
@@ -105,6 +115,7 @@ impl Chunk {
                     hard: row.hard,
                     soft: row.soft,
                     task_type: row.task_type.clone().into_owned(),
+                    no_answer: row.no_answer(),
                     record: record.clone(),
                 };
                 let is_mute = row.agent_ok == Some(false);

@@ -59,6 +59,7 @@ mod tests {
             hard: f64::from(u8::from(c == '1')),
             soft: 0.0,
             task_type: String::new(),
+            no_answer: None,
             record: None,
         };
         hits.chars().map(one).collect()

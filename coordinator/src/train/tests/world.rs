@@ -245,6 +245,7 @@ fn roll(sample: &Sample, skill: &str) -> Rolled {
         hard,
         soft: hard,
         task_type: String::new(),
+        no_answer: None,
         record: Some(Arc::new(record)),
     }
 }
