@@ -1,6 +1,7 @@
 //! A failure never becomes a number: the run stops with its cause and an exit code that says so,
 //! what is paid for is kept, and the same command goes on once the fault is lifted.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -321,6 +322,40 @@ fn a_stage_in_which_nobody_answers_is_no_score() {
     let fake = Fake::start(|_| refusal("maximum context length is 10 tokens"));
     let ended = world.ended("a", &fake.url(), ARGS);
     paused(&world, "a", ended, &["all", "maximum context length"]);
+}
+
+#[test]
+fn a_gateway_that_takes_no_long_bodies_pauses_the_run() {
+    let world = World::new();
+    let page = "<html><title>413 Request Entity Too Large</title></html>";
+    let server = Server::start(move |_, _| Reply::Answer(413, Vec::new(), page.into()));
+    let ended = world.ended("a", &server.url(), ARGS);
+    paused(&world, "a", ended, &["HTTP 413", "size of requests"]);
+}
+
+#[test]
+fn an_evaluation_tells_of_items_without_an_answer_and_of_cut_answers() {
+    let world = World::new();
+    world.write("skill.md", "Answer in few words.\n");
+    let calls = AtomicU64::new(0);
+    let fake = Fake::start(move |_| match calls.fetch_add(1, Ordering::SeqCst) {
+        0 => refusal("maximum context length is 10 tokens"),
+        _ => (CHAT_COMPLETIONS.truncated)("").to_string().into_bytes(),
+    });
+    let url = format!("model.openai_compatible_base_url={}", fake.url());
+    run(&mut world.eval("a", &[&url])).code(0).says(&[
+        "warning: 1 of ",
+        "got no answer from the model, and count as wrong: ",
+        "maximum context length is 10 tokens",
+        "cut at the limit of tokens, and may count as wrong; raise \
+         `model.openai_compatible_max_tokens`",
+    ]);
+    let summary = world.json("a/eval_summary.json");
+    assert_eq!(summary["no_answer"]["items"], 1, "{summary}");
+    let cut = summary["n_items"].as_u64().map(|n| n - 1);
+    assert_eq!(summary["truncated_calls"].as_u64(), cut, "{summary}");
+    let rows = world.text("a/rollout/results.jsonl");
+    assert!(rows.contains("empty answer (cut at 7 tokens)"), "{rows}");
 }
 
 #[test]
