@@ -146,6 +146,13 @@ const KEYS: &[BackendKey] = &[
          `.example.com` means every host below it. A host of this machine, for tests, is called \
          without TLS.",
     )),
+    both(
+        INTERFACE,
+        Kind::Choice(INTERFACES),
+        "auto",
+        "Interface that models are asked by: `chat` is Chat Completions; `auto` takes it but for \
+         the models that are known to have only the Responses API.",
+    ),
     ops(both(
         "azure_openai_stream",
         SWITCH,
@@ -178,6 +185,13 @@ const KEYS: &[BackendKey] = &[
     ),
 ];
 
+/// The key that chooses between the two interfaces.
+const INTERFACE: &str = "azure_openai_interface";
+const INTERFACES: &[Word] = &[
+    ("auto", &[""]),
+    ("chat", &["chat_completions"]),
+    ("responses", &[]),
+];
 const API_VERSION: &str = "2024-12-01-preview";
 const AD_SCOPE: &str = "https://cognitiveservices.azure.com/.default";
 const AUTHORITY: &str = "https://login.microsoftonline.com";
@@ -225,5 +239,11 @@ fn describe(options: Options<'_>, profile: &mut Profile) {
         let version = version.unwrap_or_else(|| API_VERSION.to_owned());
         let settings = &mut profile.settings;
         settings.insert("azure_api_version".to_owned(), version.into());
+    }
+    // By itself it is what it always was, and names what it named.
+    if let Some(interface) = options.text(INTERFACE).filter(|word| word != "auto") {
+        profile
+            .settings
+            .insert(INTERFACE.to_owned(), interface.into());
     }
 }

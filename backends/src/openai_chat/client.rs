@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use skillopt_core::job::Profile;
 use skillopt_core::secret::Secret;
 
-use super::route::{Routes, needs_responses};
-use super::{AuthMode, hosts, sign_in};
+use super::route::{Interface, Routes};
+use super::{AuthMode, INTERFACE, hosts, sign_in};
 use crate::address::Address;
 use crate::auth::Auth;
 use crate::contract::{ChatModel, ChatReply, ChatRequest};
@@ -40,7 +40,8 @@ pub(super) fn connect(
     }
     let version = profile.settings.get("azure_api_version");
     let version = version.and_then(Value::as_str).map(str::to_owned);
-    let routes = Routes::new(&profile.endpoint, version);
+    let interface = profile.settings.get(INTERFACE).and_then(Value::as_str);
+    let routes = Routes::new(&profile.endpoint, Interface::of(interface), version);
     let address = routes.to(&profile.model)?;
     let auth = auth(profile, local, &routes, &address.shown)?;
     Ok(Arc::new(Client {
@@ -112,7 +113,7 @@ impl ChatModel for Client {
         };
         let effort = request.reasoning_effort.as_deref();
         let effort = effort.filter(|effort| !effort.trim().is_empty());
-        if needs_responses(&request.model) {
+        if self.routes.is_responses(&request.model) {
             self.responses(request, address, effort).await
         } else {
             self.completions(request, address, effort).await

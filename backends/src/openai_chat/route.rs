@@ -26,17 +26,49 @@ pub fn needs_responses(model: &str) -> bool {
     })
 }
 
+/// Which of the two interfaces a model is asked by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Interface {
+    /// The Responses API for the models that are known to have nothing else.
+    #[default]
+    Auto,
+    Chat,
+    Responses,
+}
+
+impl Interface {
+    /// Returns what a setting names; what is unset or unknown is chosen by the model.
+    pub(super) fn of(word: Option<&str>) -> Self {
+        match word {
+            Some("chat") => Self::Chat,
+            Some("responses") => Self::Responses,
+            _ => Self::Auto,
+        }
+    }
+
+    /// Returns whether a model is asked by the Responses API.
+    fn is_responses(self, model: &str) -> bool {
+        match self {
+            Self::Auto => needs_responses(model),
+            Self::Chat => false,
+            Self::Responses => true,
+        }
+    }
+}
+
 /// The addresses of one account.
 pub(super) struct Routes {
     base: String,
+    interface: Interface,
     /// Version of the interface; `None` for OpenAI itself.
     azure_version: Option<String>,
 }
 
 impl Routes {
-    pub(super) fn new(base: &str, azure_version: Option<String>) -> Self {
+    pub(super) fn new(base: &str, interface: Interface, azure_version: Option<String>) -> Self {
         Self {
             base: base.trim_end_matches('/').to_owned(),
+            interface,
             azure_version,
         }
     }
@@ -45,12 +77,17 @@ impl Routes {
         self.azure_version.is_some()
     }
 
+    /// Returns whether a model is asked by the Responses API, not by Chat Completions.
+    pub(super) fn is_responses(&self, model: &str) -> bool {
+        self.interface.is_responses(model)
+    }
+
     /// Returns where calls of a model go.
     ///
     /// # Errors
     /// The base is no address.
     pub(super) fn to(&self, model: &str) -> Result<Address, CallError> {
-        let path = match (needs_responses(model), self.is_azure()) {
+        let path = match (self.is_responses(model), self.is_azure()) {
             (true, true) => "/openai/responses".to_owned(),
             (true, false) => "/responses".to_owned(),
             (false, true) => format!("/openai/deployments/{}/chat/completions", escaped(model)),
@@ -87,8 +124,12 @@ mod tests {
 
     #[test]
     fn a_model_has_its_address() {
-        let azure = Routes::new("https://r.example/", Some("2024 x".to_owned()));
-        let plain = Routes::new("https://o.example/v1", None);
+        let version = || Some("2024 x".to_owned());
+        let azure = Routes::new("https://r.example/", Interface::Auto, version());
+        let plain = Routes::new("https://o.example/v1", Interface::Auto, None);
+        let chat = Routes::new("https://o.example/v1", Interface::Chat, None);
+        let responses = Routes::new("https://o.example/v1", Interface::Responses, None);
+        let azure_responses = Routes::new("https://r.example/", Interface::Responses, version());
         for (routes, model, want) in [
             (
                 &azure,
@@ -106,6 +147,14 @@ mod tests {
                 "https://o.example/v1/chat/completions",
             ),
             (&plain, "codex-mini", "https://o.example/v1/responses"),
+            (&plain, "gpt-9", "https://o.example/v1/chat/completions"),
+            (&chat, "codex-mini", "https://o.example/v1/chat/completions"),
+            (&responses, "gpt-9", "https://o.example/v1/responses"),
+            (
+                &azure_responses,
+                "gpt-9",
+                "https://r.example/openai/responses?api-version=2024%20x",
+            ),
         ] {
             assert_eq!(routes.to(model).unwrap().uri.to_string(), want);
         }
