@@ -11,7 +11,7 @@ use skillopt_coordinator::service::ServeError;
 use skillopt_core::job::FailureClass;
 use skillopt_runtime::files::FileError;
 
-use crate::advice::advice;
+use crate::advice::{Roles, advice};
 use crate::exit::Exit;
 
 /// One failure: what happened, and what to type.
@@ -115,7 +115,7 @@ impl From<Halt> for Failure {
             Halt::Interrupted => Exit::Interrupted,
         };
         let fix = match &halt {
-            Halt::Paused(_, cause) => advice(cause).map(str::to_owned),
+            Halt::Paused(_, cause) => advice(cause, &Roles::default()),
             _ => None,
         };
         Self {

@@ -7,12 +7,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use skillopt_coordinator::events::{self, Event};
 use skillopt_coordinator::folder::RunFolder;
+use skillopt_coordinator::halt::wants_new_run;
 use skillopt_coordinator::read_model::{EvaluationRow, RunView, is_over};
 use skillopt_queue::RunId;
 use skillopt_queue::sqlite::SqlitePeek;
 use skillopt_runtime::files;
 
-use crate::advice::advice;
+use crate::advice::{Roles, advice};
 use crate::failure::Failure;
 use crate::marker::Marker;
 use crate::status::{FILE_MAX, Status};
@@ -32,7 +33,7 @@ pub(crate) struct Notice {
 
 impl Notice {
     /// Says why a run is not going on; nothing if a program is at work.
-    fn of(status: &Status, is_busy: bool) -> Option<Self> {
+    fn of(status: &Status, is_busy: bool, roles: &Roles) -> Option<Self> {
         let is_running = matches!(status.state.as_str(), "running" | "");
         match (is_running, is_busy) {
             (_, true) => None,
@@ -50,7 +51,7 @@ impl Notice {
                     state: status.state.clone(),
                     cause: own.or(status.cause.as_deref()).map(str::to_owned),
                     at_unix_ms: Some(status.at_unix_ms).filter(|ms| *ms > 0),
-                    fix: advice(told).map(str::to_owned),
+                    fix: advice(told, roles),
                 })
             }
         }
@@ -58,7 +59,7 @@ impl Notice {
 
     /// Returns whether the same command goes on from here.
     pub(crate) fn can_go_on(&self) -> bool {
-        !is_over(&self.state)
+        !is_over(&self.state) && !self.cause.as_deref().is_some_and(wants_new_run)
     }
 }
 
@@ -119,7 +120,7 @@ impl Found {
             view.stands(&view.run.state.clone(), None);
             None
         } else {
-            let notice = Notice::of(&status, is_busy(&folder));
+            let notice = Notice::of(&status, is_busy(&folder), &Roles::of_facts(&facts));
             let state = notice.as_ref().map_or("running", |notice| &notice.state);
             view.stands(state, status.baseline_in);
             notice

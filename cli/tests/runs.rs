@@ -192,7 +192,8 @@ fn a_dead_provider_pauses_the_run() {
     );
     assert!(seen.err.contains("hint: 0 of 4 steps and all answers so far are kept; go on with `skillopt train run.yaml"), "{}", seen.err);
     assert!(!seen.err.contains("sk-secret"), "{}", seen.err);
-    let fix = "fix: check the address (OPENAI_COMPATIBLE_BASE_URL) and whether the server is up\n";
+    let fix = "fix: nothing listens there: check the port, and start the server \
+               (`model.openai_compatible_base_url`)\n";
     assert!(seen.err.contains(fix), "{}", seen.err);
     let runs = place.run("runs");
     assert!(runs.out.contains("paused (provider)"), "{runs:?}");

@@ -42,6 +42,15 @@ impl From<FileError> for Halt {
     }
 }
 
+/// What a person is told to do where the failures themselves are stored as answers.
+pub(crate) const NEW_RUN: &str = "start again with `env.scope: fresh` and another --out";
+
+/// Returns whether the same command would find what stopped a run, which only a new one does not.
+#[must_use]
+pub fn wants_new_run(cause: &str) -> bool {
+    cause.contains(NEW_RUN)
+}
+
 /// Returns the word that people see for a class.
 #[must_use]
 pub const fn word(class: FailureClass) -> &'static str {

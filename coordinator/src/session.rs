@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use self::reading::{Chunk, Read, Row};
 use self::scribe::{Page, Scribe};
 use crate::folder::{Predictions, RunFolder, StageWriter};
-use crate::halt::Halt;
+use crate::halt::{Halt, NEW_RUN};
 use crate::jobs::{ChatAsk, Jobs, RolloutAsk, Stage, Urgency};
 use crate::payers::Payers;
 use crate::progress::{Progress, Watcher};
@@ -361,7 +361,7 @@ fn refuse_mute(stage: &str, rows: &[Row]) -> Result<(), Halt> {
         FailureClass::Provider,
         format!(
             "{cause} (`{stage}`); check the model's limits with `skillopt doctor`. These failures are \
-             kept: start again with `env.scope: fresh` and another --out once the cause is gone"
+             kept: {NEW_RUN} once the cause is gone"
         ),
     ))
 }

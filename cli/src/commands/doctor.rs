@@ -1,6 +1,5 @@
 //! `skillopt doctor`: what would keep a run from working.
 
-mod advice;
 mod agents;
 mod prices;
 mod probe;
@@ -15,6 +14,7 @@ use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_queue::sqlite::SqlitePeek;
 use skillopt_runtime::{Shutdown, limits};
 
+use crate::advice;
 use crate::args::DoctorArgs;
 use crate::config_args::check_backends;
 use crate::exit::Exit;
@@ -255,7 +255,7 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
                     };
                     checks.push(
                         Check::new(name, State::Broken(exit), e.to_string())
-                            .hint(advice::advice(&e, profile)),
+                            .hint(advice::of_call(&e, profile)),
                     );
                     checks.push(Check::new(schema, State::Left, "not asked"));
                 }

@@ -13,6 +13,7 @@ use skillopt_coordinator::train::PlanError;
 use skillopt_runtime::Shutdown;
 
 use super::recorded;
+use crate::advice::Roles;
 use crate::args::{EvalArgs, EvaluatedArgs, Split};
 use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
@@ -149,7 +150,8 @@ fn evaluate(
     reporter.finish();
     let told = local.write_outcome(&outcome, |_| "evaluated", &reporter);
     // What stopped it is said first, even if it cannot be written down.
-    let stage = outcome.map_err(|halt| stopped(halt, &RunRow::default(), command))?;
+    let stage =
+        outcome.map_err(|halt| stopped(halt, &RunRow::default(), &Roles::of(config), command))?;
     told?;
     local.folder.json("timings.json", &timings.to_json())?;
     let found = evaluation.write(&local.folder, prepared, &stage)?;

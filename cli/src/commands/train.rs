@@ -3,11 +3,13 @@
 use serde_json::json;
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
+use skillopt_coordinator::halt::wants_new_run;
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, headline, points, share};
 use skillopt_runtime::{Shutdown, limits};
 
 use super::recorded;
+use crate::advice::{Roles, advice};
 use crate::args::TrainArgs;
 use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
@@ -120,7 +122,7 @@ pub(crate) fn train(
             summary(&view.run, config, out);
             Ok(view.run)
         }
-        Err(halt) => Err(stopped(halt, &view.run, command)),
+        Err(halt) => Err(stopped(halt, &view.run, &Roles::of(config), command)),
     }
 }
 
@@ -152,12 +154,24 @@ pub(crate) fn told(out: &Out) -> impl Fn(u32) + Send + Sync + 'static {
     }
 }
 
-/// Tells why a run stopped, what is kept, and how to go on.
-pub(crate) fn stopped(halt: Halt, run: &RunRow, command: &str) -> Failure {
-    let kept = format!("{} are kept; go on with `{command}`", kept(run));
-    match &halt {
-        Halt::Failed(_) | Halt::NotStored => Failure::from(halt),
-        Halt::Paused(..) | Halt::Interrupted => Failure::from(halt).hint(kept),
+/// Tells why a run stopped, what helps, what is kept, and how to go on.
+pub(crate) fn stopped(halt: Halt, run: &RunRow, roles: &Roles, command: &str) -> Failure {
+    let fix = match &halt {
+        Halt::Paused(_, cause) => advice(cause, roles),
+        _ => None,
+    };
+    let hint = match &halt {
+        Halt::Failed(_) | Halt::NotStored => None,
+        // The same command would find the same failures.
+        Halt::Paused(_, cause) if wants_new_run(cause) => Some(format!("{} are kept", kept(run))),
+        Halt::Paused(..) | Halt::Interrupted => {
+            Some(format!("{} are kept; go on with `{command}`", kept(run)))
+        }
+    };
+    Failure {
+        fix,
+        hint,
+        ..Failure::from(halt)
     }
 }
 
@@ -245,4 +259,28 @@ pub(crate) fn counts(run: &RunRow) -> String {
         run.skipped,
         number(run.steps_total)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use skillopt_core::job::FailureClass;
+
+    use super::*;
+
+    #[track_caller]
+    fn hint(cause: &str) -> String {
+        let halt = Halt::Paused(FailureClass::Provider, cause.to_owned());
+        let row = RunRow::default();
+        let failure = stopped(halt, &row, &Roles::default(), "skillopt train x.yaml");
+        failure.hint.expect("a hint")
+    }
+
+    #[test]
+    fn a_pause_says_one_way_to_go_on() {
+        assert!(hint("it is down").contains("go on with `skillopt train x.yaml`"));
+        let anew = "all 2 rollouts of the batch failed; start again with `env.scope: fresh` and \
+                    another --out once the cause is gone";
+        let said = hint(anew);
+        assert!(said.ends_with("are kept"), "{said}");
+    }
 }

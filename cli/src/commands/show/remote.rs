@@ -9,7 +9,7 @@ use skillopt_proto::v1::{GetRunRequest, GetRunResponse, Run};
 use skillopt_queue::RunId;
 
 use super::show;
-use crate::advice::advice;
+use crate::advice::{Roles, advice};
 use crate::args::ShowArgs;
 use crate::commands::sweep_results;
 use crate::exit::Exit;
@@ -114,6 +114,6 @@ fn notice(run: &Run, state: &str) -> Option<Notice> {
         state: state.to_owned(),
         cause: Some(run.cause.clone()).filter(|cause| !cause.is_empty()),
         at_unix_ms: Some(run.ended_ms).filter(|ms| *ms > 0 && is_over(state)),
-        fix: advice(&run.cause).map(str::to_owned),
+        fix: advice(&run.cause, &Roles::default()),
     })
 }

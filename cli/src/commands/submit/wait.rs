@@ -15,6 +15,7 @@ use skillopt_runtime::clock::Stopwatch;
 
 use super::order::Order;
 use super::send;
+use crate::advice::Roles;
 use crate::commands::train::{kept, stopped};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -191,7 +192,8 @@ fn conclude(order: &Order, run: &Run, view: RunView) -> Result<RunView, Failure>
     }
     if let Some(halt) = halt(run) {
         let row: RunRow = serde_json::from_str(&run.row_json).unwrap_or(view.run);
-        return Err(stopped(halt, &row, &resume(run, &order.config)));
+        let roles = Roles::of(&order.config);
+        return Err(stopped(halt, &row, &roles, &resume(run, &order.config)));
     }
     if run.state == "cancelled" {
         let kept = kept(&view.run);

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::pace::Pace;
-use crate::advice::advice;
+use crate::advice::{Roles, advice};
 use crate::args::RemoteArgs;
 use crate::commands::train::kept;
 use crate::failure::Failure;
@@ -162,7 +162,7 @@ fn show(state: &State, run: &Run, screen: &mut Screen) {
             state: word,
             cause: Some(run.cause.clone()).filter(|cause| !cause.is_empty()),
             at_unix_ms: Some(run.ended_ms).filter(|ms| *ms > 0),
-            fix: advice(&run.cause).map(str::to_owned),
+            fix: advice(&run.cause, &Roles::default()),
         });
     let is_moving = screen.notice.is_none() && !is_over(&screen.view.run.state);
     screen.stage = state.stage.clone().filter(|_| is_moving);
