@@ -3,6 +3,7 @@
 mod agents;
 mod prices;
 mod probe;
+mod provider;
 mod sandbox;
 
 use std::path::{Path, PathBuf};
@@ -11,8 +12,10 @@ use serde_json::json;
 use skillopt_backends::CallError;
 use skillopt_config::{AnswerMode, Role, RunConfig};
 use skillopt_coordinator::prepare::{Prepared, prepare};
+use skillopt_core::job::Profile;
 use skillopt_queue::sqlite::SqlitePeek;
 use skillopt_runtime::{Shutdown, limits};
+use skillopt_worker::ModelFactory;
 
 use crate::advice;
 use crate::args::DoctorArgs;
@@ -22,6 +25,9 @@ use crate::failure::Failure;
 use crate::models;
 use crate::output::{Out, Tone};
 use crate::process;
+
+/// What the answers of the target's model are told as.
+const TARGET: &str = "target model";
 
 /// Open files below which large numbers of slots do not fit.
 const FILES_WANTED: u64 = 1_024;
@@ -230,43 +236,10 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
             .iter()
             .zip([config.target_answer_mode, config.optimizer_answer_mode])
         {
-            let is_target = profile.role == "target";
-            let (name, schema) = if is_target {
-                ("target model", "target schema")
+            if profile.role == "target" && models::has_agent(config) {
+                checks.push(ask_provider(config, profile, &make).await);
             } else {
-                ("optimizer model", "optimizer schema")
-            };
-            let answer = match make(profile) {
-                Ok(model) => probe::answers(model.as_ref(), profile)
-                    .await
-                    .map(|w| (model, w)),
-                Err(e) => Err(e.into()),
-            };
-            match answer {
-                Err(e) => {
-                    let cause = match &e {
-                        CallError::SignIn(cause) => cause,
-                        other => other,
-                    };
-                    let exit = match cause {
-                        // What is missing is on this side; there was nobody to ask.
-                        CallError::Misconfigured { status: 0, .. } => Exit::Usage,
-                        _ => Exit::Paused,
-                    };
-                    checks.push(
-                        Check::new(name, State::Broken(exit), e.to_string())
-                            .hint(advice::of_call(&e, profile)),
-                    );
-                    checks.push(Check::new(schema, State::Left, "not asked"));
-                }
-                Ok((model, answered)) => {
-                    checks.push(match answered.hint {
-                        None => Check::new(name, State::Fine, answered.words),
-                        Some(hint) => Check::new(name, State::Weak, answered.words).hint(hint),
-                    });
-                    let bound = probe::is_bound(model.as_ref(), profile).await;
-                    checks.push(schema_check(schema, mode, bound));
-                }
+                checks.extend(ask_model(profile, mode, &make).await);
             }
         }
         checks.extend(http.clock_ahead().map(clock));
@@ -275,6 +248,82 @@ fn ask(config: &RunConfig, prepared: &Prepared) -> Result<Vec<Check>, Failure> {
     let work = async { shutdown.drain.run_until_cancelled(work).await };
     let checks = process::block_on(&shutdown, |_| {}, work)?;
     checks.ok_or_else(|| Failure::new(Exit::Interrupted, "interrupted"))
+}
+
+/// Asks the model of a role, and whether its answers can be bound.
+async fn ask_model(profile: &Profile, mode: AnswerMode, make: &ModelFactory) -> [Check; 2] {
+    let (name, schema) = if profile.role == "target" {
+        (TARGET, "target schema")
+    } else {
+        ("optimizer model", "optimizer schema")
+    };
+    let model = match make(profile) {
+        Ok(model) => model,
+        Err(e) => {
+            return [
+                unanswered(name, &e.into(), profile),
+                Check::new(schema, State::Left, "not asked"),
+            ];
+        }
+    };
+    match probe::answers(model.as_ref(), profile).await {
+        Err(e) => [
+            unanswered(name, &e, profile),
+            Check::new(schema, State::Left, "not asked"),
+        ],
+        Ok(answered) => {
+            let bound = probe::is_bound(model.as_ref(), profile).await;
+            [
+                told(name, answered.words, answered.hint),
+                schema_check(schema, mode, bound),
+            ]
+        }
+    }
+}
+
+/// Asks the model that an agent's relay will ask. The agent itself is not started: a task in its
+/// sandbox is no cheap call.
+async fn ask_provider(config: &RunConfig, agent: &Profile, make: &ModelFactory) -> Check {
+    if let Err(e) = models::check_agent(config) {
+        return unanswered(TARGET, &e, agent);
+    }
+    let profile = match provider::of_agent(config, agent) {
+        Ok(profile) => profile,
+        Err(why) => return Check::new(TARGET, State::Left, why),
+    };
+    let answer = match make(&profile) {
+        Ok(model) => probe::answers(model.as_ref(), &profile).await,
+        Err(e) => Err(e.into()),
+    };
+    match answer {
+        Ok(answered) => {
+            let words = format!("{}, where `{}` will ask it", answered.words, agent.backend);
+            told(TARGET, words, answered.hint)
+        }
+        Err(e) => unanswered(TARGET, &e, &profile),
+    }
+}
+
+/// Tells of a model that gave an answer; there is a hint if it was no whole one.
+fn told(name: &'static str, words: String, hint: Option<&'static str>) -> Check {
+    match hint {
+        None => Check::new(name, State::Fine, words),
+        Some(hint) => Check::new(name, State::Weak, words).hint(hint),
+    }
+}
+
+/// Tells of a model that gave no answer.
+fn unanswered(name: &'static str, error: &CallError, profile: &Profile) -> Check {
+    let cause = match error {
+        CallError::SignIn(cause) => cause,
+        other => other,
+    };
+    let exit = match cause {
+        // What is missing is on this side; there was nobody to ask.
+        CallError::Misconfigured { status: 0, .. } => Exit::Usage,
+        _ => Exit::Paused,
+    };
+    Check::new(name, State::Broken(exit), error.to_string()).hint(advice::of_call(error, profile))
 }
 
 /// Judges by how many seconds the provider's clock is ahead of this machine's.

@@ -230,3 +230,56 @@ fn the_agent_of_the_target_is_looked_for_as_a_worker_does() {
         }
     }
 }
+
+/// What an agent's relay will ask is asked, without the agent.
+#[test]
+fn the_model_behind_an_agent_is_asked_as_its_relay_will() {
+    let world = World::new();
+    let program = world.program("elsewhere/my-agent", "exit 1");
+    world.write("elsewhere/package.json", r#"{"version": "9.9.9"}"#);
+    let at_program = format!("model.declared_exec_path={}", program.display());
+    let declared = r#"model.agent_cli={"name": "small", "command": ["my-agent"], "skills": "s", "wire": "chat"}"#;
+    let agent = [
+        "model.target_backend=declared_exec",
+        "model.agent_provider=openai_compatible",
+        declared,
+        at_program.as_str(),
+    ];
+    let sim = Sim::start(&[]);
+    let optimizer = format!("model.optimizer_openai_compatible_base_url={}", sim.url());
+    let refusing = refusing(401, json!({"message": "bad key"}));
+    let codex = [
+        "model.target_backend=codex_exec",
+        "model.agent_version=9.9.9",
+        "model.agent_provider=claude_chat",
+    ];
+    let at_codex = format!("model.codex_exec_path={}", program.display());
+    for (agent, url, code, words) in [
+        (
+            &agent[..],
+            sim.url(),
+            0,
+            &["● target model", "where `declared_exec` will ask it"][..],
+        ),
+        (
+            &agent,
+            refusing.url(),
+            4,
+            &["✕ target model", "HTTP 401", "OPENAI_COMPATIBLE_API_KEY"],
+        ),
+        // It speaks another interface than its provider.
+        (
+            &[&codex[..], &[at_codex.as_str()]].concat(),
+            sim.url(),
+            2,
+            &["✕ target model", "agent_provider"],
+        ),
+    ] {
+        let target = format!("model.target_openai_compatible_base_url={url}");
+        let settings = [agent, &[optimizer.as_str(), target.as_str()]].concat();
+        let ended = doctor(&world, &settings, &[("PATH", "/usr/bin:/bin")]).code(code);
+        for word in words.iter().chain(&["● optimizer model"]) {
+            assert!(ended.stdout.contains(word), "{word}:\n{}", ended.stdout);
+        }
+    }
+}
