@@ -25,6 +25,8 @@ mod spend_tests;
 mod store;
 
 pub use board::RedisBoard;
+#[cfg(feature = "conformance")]
+pub use codec::unpack_all;
 pub use ledger::RedisLedger;
 pub use link::{Link, Options};
 pub use queue::RedisQueue;

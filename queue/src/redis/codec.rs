@@ -152,6 +152,44 @@ pub(super) fn unpack(packed: &[u8], max: usize) -> Option<Bytes> {
     }
 }
 
+/// Returns every compressed value that lies somewhere in `bytes`: in a value of Redis with something
+/// before or behind it, or in its append-only file. What is not compressed can be read as it is.
+#[cfg(any(test, feature = "conformance"))]
+#[must_use]
+pub fn unpack_all(bytes: &[u8]) -> Vec<Bytes> {
+    let kinds = [ZSTD, WITH_DICTIONARY, WITH_OLD_DICTIONARY];
+    let starts = bytes.iter().enumerate();
+    let starts = starts.filter(|(_, kind)| kinds.contains(kind));
+    starts
+        .filter_map(|(at, _)| unpack(&bytes[at..at + packed_len(&bytes[at..])?], UNPACKED_MAX))
+        .collect()
+}
+
+/// No value of ours is longer.
+#[cfg(any(test, feature = "conformance"))]
+const UNPACKED_MAX: usize = 64 << 20;
+
+/// Returns how long the compressed value is with which `bytes` begin, if they begin with one.
+#[cfg(any(test, feature = "conformance"))]
+fn packed_len(bytes: &[u8]) -> Option<usize> {
+    let (kind, rest) = bytes.split_first()?;
+    let body = match *kind {
+        ZSTD => rest.starts_with(&MAGIC).then_some(rest)?,
+        WITH_DICTIONARY => aside::split(rest)?.1,
+        _ => rest,
+    };
+    let before = bytes.len() - body.len();
+    if body.starts_with(&MAGIC) {
+        let frame = zstd::zstd_safe::find_frame_compressed_size(body).ok()?;
+        return Some(before + frame);
+    }
+    // Of a short value, so that little has to be looked at.
+    let window = &body[..body.len().min(2 * DICTIONARY_BYTES_MAX)];
+    let framed = [&MAGIC, window].concat();
+    let frame = zstd::zstd_safe::find_frame_compressed_size(&framed).ok()?;
+    Some(before + frame - MAGIC.len())
+}
+
 fn decompress(kind: u8, frame: &[u8], max: usize) -> Option<Vec<u8>> {
     let len = zstd::zstd_safe::get_frame_content_size(frame).ok()??;
     let len = usize::try_from(len).ok().filter(|len| *len <= max)?;
@@ -225,6 +263,26 @@ mod tests {
             let packed = [&[WITH_OLD_DICTIONARY], body].concat();
             assert_eq!(unpack(&packed, value.len()).unwrap(), value);
             assert_eq!(unpack(&packed, value.len() - 1), None);
+        }
+    }
+
+    #[test]
+    fn values_are_found_wherever_they_lie() {
+        let hash = "0123456789abcdef".repeat(4);
+        let short = format!("{{\"a\":\"{hash}\",\"b\":\"{}\"}}", "words ".repeat(30));
+        let long = "many more words ".repeat(9_000);
+        let mut stored = b"$3\r\n\x03\x01\x02".to_vec();
+        for text in [&short, &long, &short] {
+            stored.extend_from_slice(b"before");
+            pack(text.as_bytes(), &mut stored);
+            stored.extend_from_slice(b"\r\nbehind");
+        }
+        let mut parts = stored.windows(short.len());
+        assert!(!parts.any(|part| part == short.as_bytes()));
+        let found = unpack_all(&stored);
+        for (text, times) in [(&short, 2), (&long, 1)] {
+            let seen = found.iter().filter(|value| value[..] == *text.as_bytes());
+            assert_eq!(seen.count(), times);
         }
     }
 

@@ -1,26 +1,36 @@
 //! A key shows in nothing that the program writes, wherever it was given and whatever a server
 //! does with it.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use skillopt_backends::conformance::server::{Reply, Seen, Server};
-use skillopt_backends::conformance::wire::CHAT_COMPLETIONS;
+use skillopt_backends::conformance::wire::{CHAT_COMPLETIONS, GENERATE_CONTENT, MESSAGES, Wire};
+use skillopt_queue::redis::unpack_all;
 use skillopt_tests::support::program::{command, run};
-use skillopt_tests::support::{Cluster, World};
+use skillopt_tests::support::sim::closed_port;
+use skillopt_tests::support::{Cluster, Redis, World};
 
 /// No part of it is an ordinary word.
 const CANARY: &str = "cnry-7f3a91d2e8b64c05";
+/// As a proxy is told it, with the user `me`.
+const TOLD_TO_PROXY: &str = "bWU6Y25yeS03ZjNhOTFkMmU4YjY0YzA1";
 
 /// A server that says what it was sent: in refusals of the kind `status`, or in whole answers.
 fn echo(status: u16) -> Server {
+    echo_in(CHAT_COMPLETIONS, status)
+}
+
+/// The same in the words of another interface.
+fn echo_in(wire: Wire, status: u16) -> Server {
     Server::start(move |seen: &Seen, _| {
-        let text = seen.echo();
+        // What a proxy is told it does not hand on.
+        let text = seen.echo().replace(TOLD_TO_PROXY, "");
         let body = match status {
-            200 => (CHAT_COMPLETIONS.answer)(&text),
-            _ => (CHAT_COMPLETIONS.error)(&text),
+            200 => (wire.answer)(&text),
+            _ => (wire.error)(&text),
         };
         Reply::json(status, &body)
     })
@@ -48,8 +58,32 @@ fn with_canary(folder: &Path, except: &Path) -> Vec<PathBuf> {
 }
 
 fn holds(bytes: &[u8]) -> bool {
-    let canary = CANARY.as_bytes();
-    bytes.windows(canary.len()).any(|part| part == canary)
+    has(bytes, CANARY) || has(bytes, TOLD_TO_PROXY)
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    let text = text.as_bytes();
+    bytes.windows(text.len()).any(|part| part == text)
+}
+
+/// Returns all that was ever written to Redis, values as they were before they were compressed: every
+/// command that changed something is in its append-only file.
+fn told_to(redis: &Redis) -> Vec<Vec<u8>> {
+    let mut told = Vec::new();
+    let mut folders = vec![redis.dir().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).expect("a file");
+            told.extend(unpack_all(&bytes).into_iter().map(Vec::from));
+            told.push(bytes);
+        }
+    }
+    told
 }
 
 /// Gives a key in one way, to a server of each kind, and looks through all that was written. The
@@ -90,7 +124,7 @@ fn check_with(
             .any(|seen| seen.echo().contains(CANARY));
         assert!(was_sent, "{status}: {}", ended.stderr);
         for said in [&ended.stdout, &ended.stderr] {
-            assert!(!said.contains(CANARY), "{status}: {said}");
+            assert!(!holds(said.as_bytes()), "{status}: {said}");
         }
         let found = with_canary(&world.path(""), &place);
         assert!(found.is_empty(), "{status}: {found:?}");
@@ -163,7 +197,7 @@ const APPLICATION_SECRET: &str = "a+/b-cnry-7f3a91d2e8b64c05";
 fn echo_with_tokens(status: u16) -> Server {
     Server::start(move |seen: &Seen, number| {
         let said = seen.echo();
-        let gives_token = seen.path.ends_with("/oauth2/v2.0/token");
+        let gives_token = seen.path.contains("/oauth2/v2.0/token");
         match (gives_token, status) {
             // Somebody whose token is refused asks for another one, and is refused that.
             (true, 200 | 500) => Reply::json(200, &token(number)),
@@ -194,6 +228,97 @@ fn the_secret_of_an_application_and_the_tokens_that_it_gets_are_nowhere() {
         call.arg(format!("model.azure_openai_endpoint={url}"));
         call.env("AZURE_CLIENT_SECRET", APPLICATION_SECRET);
     });
+}
+
+/// Of the machine's identity only the header is a secret at first, then each token.
+#[test]
+fn the_header_of_a_managed_identity_and_its_tokens_are_nowhere() {
+    check_with("nowhere", echo_with_tokens, |server, call, _| {
+        on_azure(call, server, "managed_identity");
+        let service = format!("{}/oauth2/v2.0/token", server.url());
+        call.env("IDENTITY_ENDPOINT", service);
+        call.env("IDENTITY_HEADER", CANARY);
+    });
+}
+
+#[test]
+fn the_token_of_the_azure_command_line_is_nowhere_but_in_its_words() {
+    check_with("az", echo, |server, call, az| {
+        let said = format!("{{\"accessToken\": \"token-{CANARY}\"}}");
+        std::fs::write(az, format!("#!/bin/sh\necho '{said}'\n")).expect("a program");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(az, mode).expect("a program");
+        on_azure(call, server, "azure_cli");
+        call.arg(format!("model.azure_openai_cli_path={}", az.display()));
+    });
+}
+
+/// Settings of a resource that takes tokens.
+fn on_azure(call: &mut Command, server: &Server, mode: &str) {
+    call.args([
+        "model.backend=openai_chat",
+        "model.azure_openai_token_hosts=127.0.0.1",
+    ]);
+    call.arg(format!("model.azure_openai_auth_mode={mode}"));
+    call.arg(format!("model.azure_openai_endpoint={}", server.url()));
+}
+
+#[test]
+fn the_keys_of_anthropic_and_google_are_nowhere() {
+    for (wire, backend, address, key) in [
+        (MESSAGES, "claude_chat", "claude_base_url", "CLAUDE_API_KEY"),
+        (
+            MESSAGES,
+            "claude_chat",
+            "claude_base_url",
+            "ANTHROPIC_API_KEY",
+        ),
+        (
+            GENERATE_CONTENT,
+            "gemini_chat",
+            "gemini_base_url",
+            "GEMINI_API_KEY",
+        ),
+    ] {
+        let serve = |status| echo_in(wire, status);
+        check_with("nowhere", serve, |server, call, _| {
+            call.arg(format!("model.backend={backend}"));
+            call.arg(format!("model.{address}={}/v1beta", server.url()));
+            call.env(key, CANARY);
+        });
+    }
+}
+
+/// It goes to the proxy, in another spelling.
+#[test]
+fn the_password_of_a_proxy_is_nowhere() {
+    check_with("nowhere", echo, |server, call, _| {
+        let proxy = server
+            .url()
+            .replace("http://", &format!("http://me:{CANARY}@"));
+        call.arg("model.openai_compatible_base_url=http://model.example/v1");
+        call.env("HTTP_PROXY", proxy);
+        call.env("OPENAI_COMPATIBLE_API_KEY", CANARY);
+    });
+}
+
+/// Nobody listens there, which is told with its name.
+#[test]
+fn the_password_of_a_proxy_that_is_away_is_nowhere() {
+    let world = World::new();
+    let port = closed_port();
+    for (variable, scheme) in [("HTTP_PROXY", "http"), ("HTTPS_PROXY", "https")] {
+        let mut call = world.train(variable, &format!("{scheme}://model.example/v1"), &[]);
+        call.arg("model.retry_attempts=2");
+        call.env(variable, format!("http://me:{CANARY}@127.0.0.1:{port}"));
+        let ended = run(&mut call).code(4);
+        assert!(ended.stderr.contains("no connection"), "{}", ended.stderr);
+        for said in [&ended.stdout, &ended.stderr] {
+            assert!(!holds(said.as_bytes()), "{said}");
+        }
+    }
+    let found = with_canary(&world.path(""), Path::new(""));
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]
@@ -244,7 +369,18 @@ fn a_key_of_a_cluster_is_in_no_message_no_record_and_not_in_redis() {
             assert!(!said.contains(CANARY), "{status}: {said}");
         }
         assert!(with_canary(&world.path(""), &key_file).is_empty());
-        // Every command that changed something is in this file, values as they were sent.
-        assert!(with_canary(cluster.redis.dir(), Path::new("")).is_empty());
+        let told = told_to(&cluster.redis);
+        assert!(!told.iter().any(|value| holds(value)), "{status}");
+        // The same search finds what is there.
+        let items = world.json("data/train/items.json");
+        let question = items[0]["question"].as_str().expect("a question");
+        assert!(told.iter().any(|value| has(value, question)), "{status}");
+        let (job, planted) = ("\"item_id\"", format!("{CANARY}: planted"));
+        assert!(told.iter().any(|value| has(value, job)), "{status}");
+        cluster
+            .redis
+            .ask(&format!("SET planted {planted:?}"))
+            .expect("it is stored");
+        assert!(told_to(&cluster.redis).iter().any(|value| holds(value)));
     }
 }
