@@ -54,6 +54,11 @@ pub(super) fn left_out(stem: &str, id: &str) -> Option<&'static str> {
     (stem == "sleep").then(|| sleep::left_out(id)).flatten()
 }
 
+/// Returns why a case is left out for what it says, if it is; an error is a failed case.
+pub(super) fn left_out_by_content(stem: &str, case: &Value) -> Option<Result<String, String>> {
+    agents::left_out(stem, case)
+}
+
 /// Runs one case of a file.
 ///
 /// # Errors

@@ -41,6 +41,14 @@ pub(super) fn run(stem: &str, case: &Value) -> Result<(), String> {
     }
 }
 
+/// Returns why a case is left out for what it says, if it is; an error is a failed case.
+pub(super) fn left_out(stem: &str, case: &Value) -> Option<Result<String, String>> {
+    match stem {
+        "benchmark_exec" => benchmark::left_out(case),
+        _ => None,
+    }
+}
+
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
