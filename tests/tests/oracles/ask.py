@@ -5,11 +5,14 @@ import sys
 
 vendor, address, key = sys.argv[1:]
 request = json.load(sys.stdin)
-if vendor == "openai":
+if vendor in ("openai", "openai-responses"):
     import openai
 
     client = openai.OpenAI(base_url=address, api_key=key, max_retries=0)
-    client.chat.completions.create(**request)
+    if vendor == "openai":
+        client.chat.completions.create(**request)
+    else:
+        client.responses.create(**request)
 else:
     import anthropic
 

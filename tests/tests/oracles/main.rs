@@ -149,9 +149,9 @@ fn check(kit: Kit, vendor: &str, base: &str, request: &ChatRequest, same: &Value
     }
 }
 
-#[test]
-fn chat_completions_are_what_the_library_of_openai_sends() {
-    let same = json!({
+/// What [`conversation`] is in Chat Completions, with the limit of tokens under this name.
+fn as_chat_completions(limit: &str) -> Value {
+    let mut same = json!({
         "model": "model-1",
         "messages": [
             {"role": "system", "content": SYSTEM},
@@ -165,7 +165,6 @@ fn chat_completions_are_what_the_library_of_openai_sends() {
             ]},
             {"role": "tool", "tool_call_id": "call_1", "content": "A city."},
         ],
-        "max_tokens": 64,
         "temperature": 0.5,
         "tools": [{"type": "function", "function": {"name": "look_up",
             "description": "Looks a city up.", "parameters": parameters()}}],
@@ -173,8 +172,76 @@ fn chat_completions_are_what_the_library_of_openai_sends() {
         "response_format": {"type": "json_schema", "json_schema":
             {"name": "place", "strict": true, "schema": parameters()}},
     });
+    same[limit] = 64.into();
+    same
+}
+
+#[test]
+fn chat_completions_are_what_the_library_of_openai_sends() {
     let request = conversation("model-1");
-    check(kits::OPENAI_COMPATIBLE, "openai", "/v1", &request, &same);
+    for (kit, limit) in [
+        (kits::OPENAI_COMPATIBLE, "max_tokens"),
+        (kits::OPENAI_CHAT, "max_completion_tokens"),
+    ] {
+        check(kit, "openai", "/v1", &request, &as_chat_completions(limit));
+    }
+}
+
+/// With tools it is left out, which several models refuse together.
+#[test]
+fn the_reasoning_effort_is_what_the_library_of_openai_sends() {
+    let messages = vec![
+        Message::text(Role::System, SYSTEM),
+        Message::text(Role::User, TASK),
+    ];
+    let long = skillopt_backends::conformance::LONG;
+    let mut request = ChatRequest::new("model-1", messages, 64, long);
+    request.reasoning_effort = Some("low".to_owned());
+    let same = json!({
+        "model": "model-1",
+        "messages": [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": TASK},
+        ],
+        "max_completion_tokens": 64,
+        "reasoning_effort": "low",
+    });
+    check(kits::OPENAI_CHAT, "openai", "/v1", &request, &same);
+}
+
+#[test]
+fn responses_are_what_the_library_of_openai_sends() {
+    let same = json!({
+        "model": "gpt-5-codex",
+        "instructions": SYSTEM,
+        "input": [
+            {"role": "user", "content": [
+                {"type": "input_text", "text": TASK},
+                {"type": "input_image", "image_url": format!("data:image/png;base64,{IMAGE}")},
+            ]},
+            {"role": "assistant", "content": "Let me see."},
+            {"type": "function_call", "call_id": "call_1", "name": "look_up",
+                "arguments": ARGUMENTS},
+            {"type": "function_call_output", "call_id": "call_1", "output": "A city."},
+        ],
+        "max_output_tokens": 64,
+        "temperature": 0.5,
+        "reasoning": {"effort": "low"},
+        "tools": [{"type": "function", "name": "look_up", "description": "Looks a city up.",
+            "parameters": parameters()}],
+        "tool_choice": {"type": "function", "name": "look_up"},
+        "text": {"format": {"type": "json_schema", "name": "place", "strict": true,
+            "schema": parameters()}},
+    });
+    let mut request = conversation("gpt-5-codex");
+    request.reasoning_effort = Some("low".to_owned());
+    check(
+        kits::OPENAI_RESPONSES,
+        "openai-responses",
+        "/v1",
+        &request,
+        &same,
+    );
 }
 
 #[test]
