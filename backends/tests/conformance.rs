@@ -1,7 +1,7 @@
 //! Every backend that speaks HTTP keeps the promises of the contract.
 
-use skillopt_backends::conformance;
-use skillopt_backends::conformance::kits;
+use skillopt_backends::conformance::{kits, programs};
+use skillopt_backends::{conformance, registry};
 
 conformance!(openai_compatible, kits::OPENAI_COMPATIBLE);
 conformance!(
@@ -25,3 +25,14 @@ conformance!(qwen_chat, kits::QWEN_CHAT);
 conformance!(qwen_chat_in_pieces, kits::QWEN_CHAT.streamed());
 conformance!(minimax_chat, kits::MINIMAX_CHAT);
 conformance!(minimax_chat_in_pieces, kits::MINIMAX_CHAT.streamed());
+
+#[test]
+fn every_backend_that_can_be_called_has_a_kit() {
+    let kits = kits::ALL.iter().map(|(_, kit)| kit.backend);
+    let kits: Vec<&str> = kits
+        .chain(programs::ALL.iter().map(|(_, kit)| kit.backend))
+        .collect();
+    for backend in registry::callable() {
+        assert!(kits.contains(&backend), "`{backend}` keeps no promise yet");
+    }
+}

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use skillopt_core::job::Usage;
 
-pub use self::kits::{CLAUDE, CODEX, COPILOT};
+pub use self::kits::{ALL, CLAUDE, CODEX, COPILOT};
 pub use self::properties::*;
 pub use self::script::{Act, Said, Script, Started};
 use super::{KEY, LONG, profile, question};
@@ -32,6 +32,10 @@ pub struct ProgramKit {
     pub settings: &'static [(&'static str, &'static str)],
     /// The variable that holds its login.
     pub login: &'static str,
+    /// Whether it hands images to its model; one that does not is not asked with any.
+    pub takes_images: bool,
+    /// Whether it tells its model of tools; one that does not is not asked with any.
+    pub takes_tools: bool,
     /// What it says.
     pub says: Says,
 }
@@ -100,7 +104,8 @@ macro_rules! conformance_of_a_program {
                 a_broken_answer_is_tried_again a_silent_program_is_ended_at_the_deadline
                 a_dropped_call_ends_the_program a_program_that_is_not_there_is_named
                 no_key_is_in_what_it_says it_sees_its_login_and_nothing_of_ours
-                equal_requests_are_equal_prompts
+                equal_requests_are_equal_prompts images_are_sent_or_refused
+                tools_are_offered_and_called_or_refused a_schema_is_told
             );
         }
     };

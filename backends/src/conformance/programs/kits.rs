@@ -13,6 +13,8 @@ pub const CLAUDE: ProgramKit = ProgramKit {
     program: "claude_cli_bin",
     settings: &[("claude_transport", "cli")],
     login: "CLAUDE_CODE_OAUTH_TOKEN",
+    takes_images: true,
+    takes_tools: true,
     says: Says {
         answer: |text| lines(&[result(text, "end_turn")]),
         truncated: Some(|text| lines(&[result(text, "max_tokens")])),
@@ -52,6 +54,8 @@ pub const CODEX: ProgramKit = ProgramKit {
     program: "codex_exec_path",
     settings: &[],
     login: "CODEX_API_KEY",
+    takes_images: true,
+    takes_tools: true,
     says: Says {
         answer: |text| Said {
             file: Some(("--output-last-message", text.to_owned())),
@@ -104,6 +108,8 @@ pub const COPILOT: ProgramKit = ProgramKit {
     program: "copilot_exec_path",
     settings: &[],
     login: "COPILOT_GITHUB_TOKEN",
+    takes_images: false,
+    takes_tools: false,
     says: Says {
         answer: |text| Said {
             file: Some((
@@ -132,3 +138,10 @@ fn lines(events: &[Value]) -> Said {
         ..Said::default()
     }
 }
+
+/// All of them by the name of their backend.
+pub const ALL: &[(&str, ProgramKit)] = &[
+    ("claude_chat", CLAUDE),
+    ("codex_exec", CODEX),
+    ("copilot_chat", COPILOT),
+];

@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use skillopt_core::job::Schema;
+
 use super::{Act, ProgramKit, Said, Script, Started};
 use crate::conformance::KEY;
-use crate::{CallError, ChatReply, ChatRequest, Disposition, Outcome};
+use crate::contract::{Content, Image, Part, Tool, ToolChoice};
+use crate::{CallError, ChatReply, ChatRequest, Disposition, Message, Outcome, Role};
 
 /// A program that hangs is given up after this.
 const SHORT: Duration = Duration::from_millis(500);
@@ -189,4 +195,96 @@ pub async fn equal_requests_are_equal_prompts(kit: &ProgramKit) {
     let (_, second) = ask(kit, &act, &kit.request()).await;
     assert_eq!(first[0].stdin, second[0].stdin);
     assert!(!first[0].stdin.is_empty());
+}
+
+/// Checks that a program that cannot take a request is not started with it.
+async fn refused(kit: &ProgramKit, request: &ChatRequest) {
+    let script = Script::new(&Act::Says((kit.says.answer)("Paris")));
+    let answer = kit.client(&script.program()).chat(request).await;
+    let error = answer.expect_err("no answer");
+    assert_eq!(error.disposition(), Disposition::StopRun, "{error}");
+    assert!(script.started().is_empty(), "{error}");
+}
+
+/// The bytes of the image beside the text.
+pub async fn images_are_sent_or_refused(kit: &ProgramKit) {
+    let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let mut request = kit.request();
+    request.messages.push(Message {
+        content: Content::Parts(vec![
+            Part::Text("What is on it?".to_owned()),
+            Part::Image(Image {
+                url: format!("data:image/png;base64,{data}"),
+                detail: None,
+            }),
+        ]),
+        ..Message::text(Role::User, "")
+    });
+    if !kit.takes_images {
+        return refused(kit, &request).await;
+    }
+    let act = Act::Says((kit.says.answer)("A dot."));
+    let (answer, started) = ask(kit, &act, &request).await;
+    answer.expect("an answer");
+    let bytes = STANDARD.decode(data).expect("base64");
+    let has_image = started[0].was_given(data.as_bytes()) || started[0].was_given(&bytes);
+    assert!(has_image, "{:?}", started[0].args);
+    assert!(started[0].was_given(b"What is on it?"));
+}
+
+/// The names and schemas go out, the arguments come back.
+pub async fn tools_are_offered_and_called_or_refused(kit: &ProgramKit) {
+    let mut request = kit.request();
+    request.tools = vec![Tool::Function {
+        name: "look_up".to_owned(),
+        description: "Looks a city up.".to_owned(),
+        parameters: json!({"type": "object", "properties": {"city": {"type": "string"}},
+            "required": ["city"]}),
+    }];
+    request.tool_choice = Some(ToolChoice::Required);
+    if !kit.takes_tools {
+        return refused(kit, &request).await;
+    }
+    let arguments = json!({"city": "Paris"});
+    let called = json!([{"name": "look_up", "arguments": arguments.to_string()}]);
+    let said = |calls: &Value| {
+        let envelope = json!({"content": "", "tool_calls": calls});
+        Act::Says((kit.says.answer)(&envelope.to_string()))
+    };
+    let (answer, started) = ask(kit, &said(&called), &request).await;
+    let reply = answer.expect("an answer");
+    assert_eq!(Outcome::of_reply(&reply), Outcome::ToolCalls);
+    let [call] = reply.tool_calls.as_slice() else {
+        panic!("one call: {reply:?}");
+    };
+    assert_eq!(call.name, "look_up");
+    assert!(!call.id.is_empty());
+    let seen: Value = serde_json::from_str(&call.arguments).expect("an object");
+    assert_eq!(seen, arguments);
+    for part in ["look_up", "Looks a city up.", "city", "tool_calls"] {
+        assert!(started[0].was_given(part.as_bytes()), "{part}");
+    }
+    // Where one has to be called, an answer without a call is tried again.
+    let (answer, _) = ask(kit, &said(&json!([])), &request).await;
+    let error = answer.expect_err("no call");
+    assert_eq!(error.disposition(), Disposition::Retry(None), "{error}");
+}
+
+/// Whether the program binds the answer or the model is only asked to keep to it.
+pub async fn a_schema_is_told(kit: &ProgramKit) {
+    let mut request = kit.request();
+    request.schema = Some(Schema {
+        name: "place".to_owned(),
+        schema: json!({"type": "object", "properties": {"capital_city": {"type": "string"}},
+            "required": ["capital_city"], "additionalProperties": false}),
+    });
+    let bound = json!({"capital_city": "Paris"});
+    let act = Act::Says((kit.says.answer)(&bound.to_string()));
+    let (answer, started) = ask(kit, &act, &request).await;
+    let reply = answer.expect("an answer");
+    let seen: Value = serde_json::from_str(&reply.text).expect("an object");
+    assert_eq!(seen, bound);
+    for part in ["capital_city", "additionalProperties"] {
+        assert!(started[0].was_given(part.as_bytes()), "{part}");
+    }
 }

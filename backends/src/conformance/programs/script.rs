@@ -41,6 +41,18 @@ pub struct Started {
     pub env: String,
     /// What it was told.
     pub stdin: String,
+    /// The content of the files that its arguments name, one after the other.
+    pub files: Vec<u8>,
+}
+
+impl Started {
+    /// Returns whether it was given these bytes, in whichever way.
+    #[must_use]
+    pub fn was_given(&self, part: &[u8]) -> bool {
+        let args = self.args.iter().map(String::as_bytes);
+        let mut all = args.chain([self.stdin.as_bytes(), &self.files]);
+        all.any(|given| given.windows(part.len()).any(|bytes| bytes == part))
+    }
 }
 
 const SCRIPT: &str = r#"#!/bin/sh
@@ -51,6 +63,7 @@ mkdir "$start"
 env > "$start/env"
 cat > "$start/stdin"
 for arg in "$@"; do printf '%s\0' "$arg"; done > "$start/args"
+for arg in "$@"; do if [ -f "$arg" ]; then cat "$arg"; fi; done > "$start/files"
 if [ -e "$root/hangs" ]; then
     (touch "$root/hung"; exec sleep 1000) > "$root/pipe" &
     sleep 1000
@@ -156,6 +169,7 @@ impl Started {
             args: args.split_terminator('\0').map(str::to_owned).collect(),
             env: text("env"),
             stdin: text("stdin"),
+            files: fs::read(folder.join("files")).unwrap_or_default(),
         }
     }
 }
