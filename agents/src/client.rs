@@ -105,7 +105,11 @@ impl Agent {
                 tokens: count("agent_max_tokens"),
             },
             tries: Tries {
-                first_byte: local.http.transport().first_byte,
+                first_byte: local
+                    .http
+                    .transport()
+                    .first_byte
+                    .unwrap_or(Tries::default().first_byte),
                 silence: local.http.transport().between_chunks,
                 ..Tries::default()
             },

@@ -187,7 +187,7 @@ impl Http {
         *request.method_mut() = method;
         *request.uri_mut() = uri.clone();
         *request.headers_mut() = headers;
-        match tokio::time::timeout_at(ends.at, self.exchange(request, endpoint)).await {
+        match tokio::time::timeout_at(ends.at, self.exchange(request, ends.limit, endpoint)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Timeout {
                 endpoint: endpoint.to_owned(),
@@ -218,10 +218,10 @@ impl Http {
                 // The rest outlives this call, and so its place among those of its connection.
                 let (connections, _place) = self.tls(&endpoint)?.connections();
                 let response = connections.request(request);
-                self.headers(response, false, &endpoint).await
+                self.headers(response, None, &endpoint).await
             } else {
                 self.connector.authorize(&mut request);
-                self.headers(self.plain.request(request), false, &endpoint)
+                self.headers(self.plain.request(request), None, &endpoint)
                     .await
             }
         };
@@ -255,9 +255,12 @@ impl Http {
     async fn exchange(
         &self,
         mut request: Request<Full<Bytes>>,
+        limit: Duration,
         endpoint: &str,
     ) -> Result<Answer, CallError> {
-        let in_pieces = is_events(request.headers(), http::header::ACCEPT);
+        // Of an answer that comes whole, nothing is there before all of it is made.
+        let first_byte = is_events(request.headers(), http::header::ACCEPT)
+            .then(|| self.transport.first_byte_within(limit));
         let is_tls = request.uri().scheme_str() == Some("https");
         // Counts among the calls of its connections until the whole body is there.
         let _place;
@@ -265,11 +268,11 @@ impl Http {
             let (connections, place) = self.tls(endpoint)?.connections();
             _place = Some(place);
             let response = connections.request(request);
-            self.headers(response, in_pieces, endpoint).await?
+            self.headers(response, first_byte, endpoint).await?
         } else {
             _place = None;
             self.connector.authorize(&mut request);
-            self.headers(self.plain.request(request), in_pieces, endpoint)
+            self.headers(self.plain.request(request), first_byte, endpoint)
                 .await?
         };
         let (parts, body) = response.into_parts();
@@ -285,17 +288,16 @@ impl Http {
     async fn headers<T, E: std::error::Error + 'static>(
         &self,
         response: impl Future<Output = Result<T, E>>,
-        in_pieces: bool,
+        limit: Option<Duration>,
         endpoint: &str,
     ) -> Result<T, CallError> {
         let broken = |e: E| CallError::Connection {
             endpoint: endpoint.to_owned(),
             detail: body::chain(&e),
         };
-        if !in_pieces {
+        let Some(limit) = limit else {
             return response.await.map_err(broken);
-        }
-        let limit = self.transport.first_byte;
+        };
         match tokio::time::timeout(limit, response).await {
             Ok(response) => response.map_err(broken),
             Err(_) => Err(CallError::Stalled {

@@ -135,7 +135,8 @@ fn backend_part(page: &mut String) {
          All calls of a machine share what its environment says of the network: `HTTP_PROXY`, \
          `HTTPS_PROXY`, `ALL_PROXY` (`http` and `socks5` proxies) and `NO_PROXY`; `SSL_CERT_FILE` and \
          `SSL_CERT_DIR` in place of the system's root certificates, `SKILLOPT_CA_FILE` for further \
-         ones; `SKILLOPT_FIRST_BYTE_SECONDS` (300) for answers that come in pieces, and \
+         ones; `SKILLOPT_FIRST_BYTE_SECONDS` (half of the call's limit, from 30 to 300) for answers \
+         that come in pieces, and \
          `SKILLOPT_BETWEEN_CHUNKS_SECONDS` (180) for each piece of any answer.\n\n",
     );
     page.push_str("| key | roles | values | default | meaning |\n|---|---|---|---|---|\n");

@@ -144,7 +144,7 @@ fn a_stalled_answer_is_noticed_and_the_limit_named() {
     run(async {
         let short = Duration::from_millis(30);
         let http = Http::with(Transport {
-            first_byte: short,
+            first_byte: Some(short),
             between_chunks: short,
             ..Transport::default()
         });
@@ -213,7 +213,7 @@ fn the_environment_names_proxies_and_limits() {
     assert_eq!(seen.http_proxy.as_deref(), Some("http://all"));
     assert_eq!(seen.https_proxy.as_deref(), Some("http://tls"));
     assert_eq!(seen.no_proxy, "a,b");
-    assert_eq!(seen.first_byte, Duration::from_millis(1_500));
+    assert_eq!(seen.first_byte, Some(Duration::from_millis(1_500)));
     let cgi = Transport::from_env(&env(&[
         ("HTTP_PROXY", "http://evil"),
         ("REQUEST_METHOD", "GET"),
@@ -240,4 +240,18 @@ fn many_calls_share_few_http2_connections() {
             server.connections()
         );
     });
+}
+
+#[test]
+fn a_silent_server_is_noticed_while_there_is_time_for_another_try() {
+    let usual = Transport::default();
+    let seconds = Duration::from_secs;
+    for (limit, want) in [(1, 30), (60, 30), (120, 60), (600, 300), (3_600, 300)] {
+        assert_eq!(usual.first_byte_within(seconds(limit)), seconds(want));
+    }
+    let set = Transport {
+        first_byte: Some(seconds(900)),
+        ..usual
+    };
+    assert_eq!(set.first_byte_within(seconds(120)), seconds(900));
 }

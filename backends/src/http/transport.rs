@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Least and most that the first byte of an answer in pieces may take, unless somebody sets it.
+const FIRST_BYTE_MIN: Duration = Duration::from_secs(30);
+const FIRST_BYTE_MAX: Duration = Duration::from_secs(300);
+
 /// Proxies, roots and limits.
 #[derive(Clone, Debug)]
 pub struct Transport {
@@ -14,8 +18,9 @@ pub struct Transport {
     pub no_proxy: String,
     /// A file of root certificates that are trusted beside the system's, in PEM.
     pub ca_file: Option<PathBuf>,
-    /// How long the first byte of an answer in pieces may take.
-    pub first_byte: Duration,
+    /// How long the first byte of an answer in pieces may take; `None`: see
+    /// [`Transport::first_byte_within`].
+    pub first_byte: Option<Duration>,
     /// How long any further piece of an answer may take.
     pub between_chunks: Duration,
 }
@@ -27,7 +32,7 @@ impl Default for Transport {
             https_proxy: None,
             no_proxy: String::new(),
             ca_file: None,
-            first_byte: Duration::from_secs(300),
+            first_byte: None,
             between_chunks: Duration::from_secs(180),
         }
     }
@@ -46,12 +51,11 @@ impl Transport {
         // Whoever may set headers of a CGI program must not choose its proxy.
         let is_cgi = get("REQUEST_METHOD").is_some();
         let http = get("http_proxy").or_else(|| get("HTTP_PROXY").filter(|_| !is_cgi));
-        let seconds = |name: &str, default: Duration| {
+        let seconds = |name: &str| {
             let given = get(name).and_then(|text| text.trim().parse::<f64>().ok());
             given
                 .filter(|seconds| *seconds > 0.0)
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-                .unwrap_or(default)
         };
         let default = Self::default();
         Self {
@@ -59,8 +63,18 @@ impl Transport {
             https_proxy: either("https_proxy").or_else(all),
             no_proxy: either("no_proxy").unwrap_or_default(),
             ca_file: get("SKILLOPT_CA_FILE").map(PathBuf::from),
-            first_byte: seconds("SKILLOPT_FIRST_BYTE_SECONDS", default.first_byte),
-            between_chunks: seconds("SKILLOPT_BETWEEN_CHUNKS_SECONDS", default.between_chunks),
+            first_byte: seconds("SKILLOPT_FIRST_BYTE_SECONDS"),
+            between_chunks: seconds("SKILLOPT_BETWEEN_CHUNKS_SECONDS")
+                .unwrap_or(default.between_chunks),
         }
+    }
+
+    /// Returns how long the first byte of an answer in pieces may take if the whole answer may take
+    /// `limit`. What nobody set is half of that, so that a server that says nothing is noticed before
+    /// the time for another try is gone; but long enough for a model that thinks.
+    #[must_use]
+    pub fn first_byte_within(&self, limit: Duration) -> Duration {
+        let usual = || (limit / 2).clamp(FIRST_BYTE_MIN, FIRST_BYTE_MAX);
+        self.first_byte.unwrap_or_else(usual)
     }
 }
