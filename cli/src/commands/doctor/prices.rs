@@ -117,4 +117,28 @@ mod tests {
         assert_eq!(state, State::Fine);
         assert_eq!(words, "simulated models cost nothing");
     }
+
+    /// Nobody finds out by an unexpected word that the model that he did not choose has no price.
+    #[test]
+    fn models_that_nobody_chose_have_a_price_or_stand_in_the_documentation() {
+        let page = include_str!("../../../../docs/budgets.md");
+        let shipped = Prices::shipped().unwrap();
+        let usual = RunConfig::default();
+        let of_backends = skillopt_backends::registry::BACKENDS.iter();
+        let of_backends = of_backends
+            .filter(|backend| backend.name != "simulated")
+            .flat_map(|backend| {
+                [
+                    skillopt_config::Role::Optimizer,
+                    skillopt_config::Role::Target,
+                ]
+                .map(|role| (backend.default_model)(role))
+            })
+            .flatten();
+        for model in of_backends.chain([usual.optimizer_model.as_str(), &usual.target_model]) {
+            let is_told = page.contains(&format!("`{model}`"));
+            let is_known = model.is_empty() || shipped.price_of(model).is_some();
+            assert!(is_known || is_told, "`{model}` has no price");
+        }
+    }
 }
