@@ -176,6 +176,7 @@ fn roll(sample: &Sample, skill: &str, keep_record: bool) -> Rolled {
         hard,
         soft,
         task_type: "mock".to_owned(),
+        no_answer: None,
         record,
     }
 }
