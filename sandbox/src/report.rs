@@ -89,6 +89,8 @@ pub struct Report {
     pub files: Vec<File>,
     /// What matched and was not taken.
     pub refused: Vec<Refused>,
+    /// Processes that were still alive when the program had ended by itself, and were killed.
+    pub left_behind: u64,
     /// Time from the program's start to its end.
     pub wall: Duration,
     /// Processor time of everything it started, as far as it was seen.

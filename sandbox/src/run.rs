@@ -210,6 +210,10 @@ async fn run(
     relays.abort_all();
     let looking = Arc::clone(&watch);
     let last = tokio::task::spawn_blocking(move || looking.look(true)).await;
+    let left_behind = match &verdict {
+        Verdict::Word(Some(Word::Ended { left_behind, .. })) => *left_behind,
+        _ => 0,
+    };
     let over = Over {
         verdict,
         lost,
@@ -247,6 +251,7 @@ async fn run(
         stderr,
         files,
         refused,
+        left_behind,
         wall,
         cpu: seen.cpu.max(used.cpu),
         peak_memory_bytes: seen.peak_memory_bytes.max(used.peak_memory_bytes),
@@ -375,6 +380,7 @@ impl Over {
                 signal,
                 cpu_us,
                 peak_kib,
+                ..
             })) => {
                 used = Seen {
                     cpu: Duration::from_micros(cpu_us),

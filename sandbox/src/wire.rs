@@ -77,5 +77,7 @@ pub(crate) enum Word {
         signal: Option<i32>,
         cpu_us: u64,
         peak_kib: u64,
+        /// Processes that were still alive, and had to be killed.
+        left_behind: u64,
     },
 }

@@ -55,7 +55,7 @@ pub(super) fn keep(socket: &Path) -> Result<(), String> {
     thread::Builder::new()
         .spawn(move || listen(orders, &heard))
         .map_err(|e| format!("no thread for the worker's orders: {e}"))?;
-    let last = match begin(spec) {
+    let mut last = match begin(spec) {
         Ok(id) => {
             program.store(id, Ordering::SeqCst);
             say(&mut control, &Word::Started);
@@ -63,7 +63,10 @@ pub(super) fn keep(socket: &Path) -> Result<(), String> {
         }
         Err((why, is_program)) => Word::Failed { why, is_program },
     };
-    kill_all();
+    let killed = kill_all();
+    if let Word::Ended { left_behind, .. } = &mut last {
+        *left_behind = killed;
+    }
     say(&mut control, &last);
     Ok(())
 }
@@ -213,18 +216,24 @@ fn reap(program: i32, shared: &AtomicI32) -> Word {
             signal,
             cpu_us: u64::try_from(micros).unwrap_or(0),
             peak_kib: usage.map_or(0, |usage| u64::try_from(usage.max_rss()).unwrap_or(0)),
+            left_behind: 0,
         };
     }
 }
 
-/// Kills and reaps until nobody is left.
-fn kill_all() {
+/// Kills and reaps until nobody is left; returns how many did not end by themselves.
+fn kill_all() -> u64 {
+    let mut killed = 0;
     loop {
         kill_once();
         match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(Some((_, status))) => {
+                let is_killed = status.terminating_signal() == Some(Signal::SIGKILL as i32);
+                killed += u64::from(is_killed);
+            }
+            Err(rustix::io::Errno::INTR) => {}
             Ok(None) => thread::yield_now(),
-            Err(_) => return,
+            Err(_) => return killed,
         }
     }
 }

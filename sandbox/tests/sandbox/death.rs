@@ -34,6 +34,8 @@ fn daemon(place: &Place) {
     let report = place.sh(&script);
     assert_eq!(report.stdout.text(), "up\n");
     assert_eq!(report.ending, Ending::Exited(5));
+    assert!(report.left_behind >= 1, "it is counted: {report:?}");
+    assert_eq!(place.sh("exit 0").left_behind, 0);
     assert_eq!(marked(&marker), [0; 0]);
 }
 
