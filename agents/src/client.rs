@@ -22,7 +22,6 @@ use crate::relay::{Caps, Plan, Tries, WayOut};
 use crate::run::{Direct, Finished, Order, run};
 use crate::{cli, options, provider, release, tunnel};
 
-use self::reply::reply;
 use self::wanted::{DECLARED, Wanted};
 
 /// An agent with its provider, in sandboxes of one host.
@@ -230,18 +229,6 @@ impl Agent {
             Arc::clone(gate),
         )
         .await
-    }
-
-    /// Returns what a worker is told of a run.
-    ///
-    /// # Errors
-    /// Nothing can be said of the agent.
-    pub fn told(&self, finished: Finished) -> Result<(ChatReply, Worked), CallError> {
-        let key = self
-            .direct
-            .as_ref()
-            .map(|direct| direct.key.expose().trim());
-        reply(finished, &self.backend, key.unwrap_or_default())
     }
 }
 

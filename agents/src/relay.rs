@@ -17,6 +17,7 @@ pub(crate) mod fault;
 mod flow;
 mod leaving;
 mod log;
+pub(crate) mod marker;
 mod record;
 mod service;
 mod sse;

@@ -18,7 +18,7 @@ use crate::account::Account;
 use crate::cli::{self, Call, Cli, Errand};
 use crate::installed::Installed;
 use crate::mask::Masks;
-use crate::relay::{Gate, Plan, Record, Relay, Trouble, WayOut};
+use crate::relay::{Gate, Plan, Record, Relay, Trouble, WayOut, marker};
 use crate::streams::{self, End, Stream};
 use crate::tunnel::{Host as Outside, Tunnel};
 use crate::verdict::{Verdict, judge, told};
@@ -91,6 +91,8 @@ pub struct Finished {
     pub refused: Vec<Refused>,
     /// Whether the skill's text stood in a request; nobody knows where there is no relay.
     pub is_skill_seen: bool,
+    /// How many of its processes were still alive when it had ended, and were killed.
+    pub left_behind: u64,
     /// Where it wanted to go and was not let, if it goes by itself.
     pub kept_from: Vec<String>,
     /// Seconds from start to end.
@@ -125,7 +127,7 @@ pub async fn run(
     let socket = folder.path().join("relay");
     let listener = UnixListener::bind(&socket).map_err(|e| not_begun(e.to_string()))?;
     let plan = Plan {
-        marker: marker(order.skill).to_owned(),
+        marker: marker::of(order.skill),
         ..order.plan.clone()
     };
     let key = key();
@@ -242,6 +244,7 @@ pub async fn run(
     Ok(Finished {
         verdict,
         is_skill_seen: record.is_marker_seen,
+        left_behind: report.left_behind,
         kept_from,
         account,
         record,
@@ -322,15 +325,4 @@ fn task(call: Call, order: &Order<'_>, home: &str, tmp: &str) -> Task {
         read_only: order.installed.read_only.clone(),
         collect: order.collect.to_vec(),
     }
-}
-
-/// Returns the most telling line of a skill. CLIs put its text into frames of their own, so that the
-/// whole is not looked for.
-fn marker(skill: &str) -> &str {
-    let body = match skill.strip_prefix("---\n") {
-        Some(rest) => rest.split_once("\n---\n").map_or(rest, |(_, body)| body),
-        None => skill,
-    };
-    let lines = body.lines().map(str::trim);
-    lines.max_by_key(|line| line.len()).unwrap_or_default()
 }

@@ -7,16 +7,36 @@ use skillopt_backends::{CallError, ChatReply, Worked};
 use skillopt_core::job::Usage;
 use skillopt_runtime::redact::redact;
 
+use crate::cli::Version;
 use crate::run::Finished;
 use crate::trace;
 use crate::verdict::{Verdict, usage};
 
+impl super::Agent {
+    /// Returns the release that did the tasks: its package's, else what it says of itself.
+    fn release(&self) -> Option<Version> {
+        let told = self.told.get().copied().flatten();
+        self.installed.version.or(told)
+    }
+
+    /// Returns what a worker is told of a run.
+    ///
+    /// # Errors
+    /// Nothing can be said of the agent.
+    pub fn told(&self, finished: Finished) -> Result<(ChatReply, Worked), CallError> {
+        let direct = self.direct.as_ref();
+        let key = direct.map(|direct| direct.key.expose().trim());
+        let (reply, mut worked) = reply(finished, &self.backend, key.unwrap_or_default())?;
+        // One that nobody knows is taken for one that was tried: whoever looks has to see that.
+        let version = self.release().map(|version| version.to_string());
+        let version = version.unwrap_or_else(|| "unknown".to_owned());
+        worked.facts.insert("version".to_owned(), version.into());
+        Ok((reply, worked))
+    }
+}
+
 /// Makes what a worker is told. `key` is one that lay in the sandbox; empty if there was none.
-pub(super) fn reply(
-    finished: Finished,
-    backend: &str,
-    key: &str,
-) -> Result<(ChatReply, Worked), CallError> {
+fn reply(finished: Finished, backend: &str, key: &str) -> Result<(ChatReply, Worked), CallError> {
     let (text, failed) = match &finished.verdict {
         Verdict::Answered(text) => (text.clone(), None),
         Verdict::Failed(why) => {
@@ -45,6 +65,9 @@ pub(super) fn reply(
         let words = finished.record.refused.iter().map(ToString::to_string);
         put("refused", words.collect());
         put("refusals", finished.record.refusals.into());
+    }
+    if finished.left_behind > 0 {
+        put("processes_killed_at_the_end", finished.left_behind.into());
     }
     if !finished.refused.is_empty() {
         let words = finished.refused.iter();

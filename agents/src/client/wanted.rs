@@ -1,7 +1,7 @@
 //! Which CLI a profile names, and where it lies.
 
 use skillopt_backends::agents::declared::Declared;
-use skillopt_backends::declare::Local;
+use skillopt_backends::declare::{Local, Options};
 use skillopt_core::job::Profile;
 
 use crate::cli::{self, Cli, Version};
@@ -17,6 +17,43 @@ pub(super) enum Wanted {
 
 /// The backend whose CLI a user declares.
 pub(super) const DECLARED: &str = "declared_exec";
+
+impl super::Agent {
+    /// Refuses a profile whose program this machine lacks, or has in another release; `path` is where
+    /// programs lie. What is wrong with the profile itself is told by [`Self::new`].
+    ///
+    /// # Errors
+    /// What is missing, and how it can be had.
+    pub fn is_installed(
+        profile: &Profile,
+        options: Options<'_>,
+        path: &str,
+    ) -> Result<(), NotInstalled> {
+        let Ok(wanted) = Wanted::of(profile) else {
+            return Ok(());
+        };
+        let release = profile.settings.get("version");
+        let release = release.and_then(serde_json::Value::as_str);
+        let found = wanted.find(options, path, release.unwrap_or_default());
+        found.map(|_| ())
+    }
+
+    /// Names the program that a profile wants: the same for all that are served by the same.
+    #[must_use]
+    pub fn name(profile: &Profile) -> String {
+        let setting = |name: &str| profile.settings.get(name);
+        let declared = setting("cli").and_then(|cli| cli.get("name"));
+        let words = [declared, setting("version")];
+        let words = words
+            .into_iter()
+            .flatten()
+            .filter_map(serde_json::Value::as_str);
+        let all: Vec<&str> = std::iter::once(profile.backend.as_str())
+            .chain(words)
+            .collect();
+        all.join(" ")
+    }
+}
 
 impl Wanted {
     pub(super) fn of(profile: &Profile) -> Result<Self, String> {
@@ -61,15 +98,24 @@ impl Wanted {
     ) -> Result<Installed, NotInstalled> {
         // A bare name is looked up, as in a shell.
         let path = (local.env)("PATH").unwrap_or_default();
-        let configured = |backend: &str| local.options.text(&format!("{backend}_path"));
+        self.find(local.options, &path, release)
+    }
+
+    fn find(
+        &self,
+        options: Options<'_>,
+        path: &str,
+        release: &str,
+    ) -> Result<Installed, NotInstalled> {
+        let configured = |backend: &str| options.text(&format!("{backend}_path"));
         match self {
             Self::Known(cli) => {
                 let at = configured(cli.backend);
-                Installed::find_release(cli, at.as_deref(), &path, release)
+                Installed::find_release(cli, at.as_deref(), path, release)
             }
             Self::Declared(declared) => {
                 let at = configured(DECLARED);
-                Installed::find_declared(declared, at.as_deref(), &path, release)
+                Installed::find_declared(declared, at.as_deref(), path, release)
             }
         }
     }

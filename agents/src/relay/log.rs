@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::allow::Refusal;
 use super::record::{Exchange, Record, Trouble};
-use super::{Caps, Plan};
+use super::{Caps, Plan, marker};
 
 /// Most refusals that are kept.
 const REFUSED_MAX: usize = 20;
@@ -195,7 +195,7 @@ impl Log {
     /// Notes a request with its answer. One that the CLI did not want to the end has no error: that is
     /// no failure of the provider's, and counts by its tokens.
     pub(super) fn add(&self, exchange: Exchange) {
-        let is_marker_seen = !self.marker.is_empty() && exchange.sent(&self.marker);
+        let is_marker_seen = marker::stands_in(&self.marker, &exchange);
         let mut state = self.state();
         let record = &mut state.record;
         record.is_marker_seen |= is_marker_seen;
