@@ -23,6 +23,15 @@ pub enum Progress<'a> {
         /// Why the first of them got none.
         cause: &'a str,
     },
+    /// The skill was not in a request of every task of a stage that an agent did.
+    Unread {
+        /// Folder of the stage below the run folder.
+        stage: &'a str,
+        /// In so many it was.
+        read: usize,
+        /// Tasks whose requests were seen.
+        of: usize,
+    },
     /// An optimizer call was sent.
     Asked {
         /// Its stage label.

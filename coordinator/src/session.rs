@@ -335,6 +335,15 @@ impl Session {
         read.await.map_err(Halt::infrastructure)?
     }
 
+    /// Tells if agents did tasks without the skill: their scores are not about it.
+    fn tell_unread(&self, stage: &str, rows: &[Row]) {
+        let seen = || rows.iter().filter_map(|row| row.is_skill_read);
+        let (read, of) = (seen().filter(|is_read| *is_read).count(), seen().count());
+        if read < of {
+            self.watcher.tell(Progress::Unread { stage, read, of });
+        }
+    }
+
     /// Stores the items that are not in the store yet.
     async fn put_items(&self, samples: &[&Sample]) -> Result<(), Halt> {
         let new: Vec<(Hash, Bytes)> = {
@@ -420,6 +429,9 @@ impl Jobs for Session {
             // The folder was made from other answers (another store, a power cut): make it anew.
             writer.discard()?;
             return Box::pin(self.rollouts(ask)).await;
+        }
+        if !ask.skill.document.trim().is_empty() {
+            self.tell_unread(ask.stage, &rows);
         }
         let mut stage = Stage::default();
         for row in &rows {

@@ -158,12 +158,29 @@ impl Reporter {
                 let stage = state.stages.entry((*stage).to_owned()).or_default();
                 stage.unanswered = Some((*n, (*cause).to_owned()));
             }
+            Progress::Unread { stage, read, of } => self.unread(stage, *read, *of),
             Progress::Asked { .. } | Progress::Answered { .. } => {}
             Progress::Committed(event) => self.committed(event),
         }
         if self.0.out.is_broken() {
             // Nobody reads the output any more: stop as after Ctrl-C.
             self.0.shutdown.drain.cancel();
+        }
+    }
+
+    fn unread(&self, name: &str, read: usize, of: usize) {
+        let words = format!(
+            "{}: the skill reached the model in {read} of {of} tasks; the others say nothing about it",
+            stage_words(name)
+        );
+        if self.0.out.json {
+            self.0.out.object(
+                "warning",
+                json!({"message": words, "stage": name, "read": read, "of": of}),
+            );
+        } else {
+            let warning = self.0.out.paint_err.of(Tone::Warn, "warning");
+            self.line(&format!("{warning}: {words}"));
         }
     }
 

@@ -107,7 +107,10 @@ impl LiveRun {
                 self.lock().committed += 1;
                 self.bell.ring();
             }
-            Progress::Unanswered { .. } | Progress::Asked { .. } | Progress::Answered { .. } => {}
+            Progress::Unanswered { .. }
+            | Progress::Unread { .. }
+            | Progress::Asked { .. }
+            | Progress::Answered { .. } => {}
         }
     }
 

@@ -50,6 +50,8 @@ pub(super) struct Row {
     pub(super) line: Option<Box<RawValue>>,
     /// The agent gave nothing at all.
     pub(super) is_mute: bool,
+    /// Whether the skill stood in a request of an agent; `None` if nobody saw its requests.
+    pub(super) is_skill_read: Option<bool>,
 }
 
 impl Row {
@@ -64,8 +66,23 @@ impl Row {
 struct Outline<'a> {
     #[serde(borrow)]
     row: &'a RawValue,
+    #[serde(borrow, default)]
+    conversation: Option<&'a RawValue>,
     usage: Usage,
 }
+
+impl Outline<'_> {
+    /// Looks for the fact of every turn; within a text its quotation marks would be escaped.
+    fn is_skill_read(&self) -> Option<bool> {
+        let said = self.conversation?.get();
+        let mut turns = said.split(SKILL_READ).skip(1).peekable();
+        turns.peek()?;
+        Some(turns.all(|after| after.trim_start().starts_with("true")))
+    }
+}
+
+/// The fact of an agent's trajectory.
+const SKILL_READ: &str = "\"skill_reached_the_model\":";
 
 #[derive(Deserialize)]
 struct RowOutline<'a> {
@@ -110,6 +127,7 @@ impl Chunk {
             } else {
                 None
             };
+            let is_skill_read = outline.is_skill_read();
             for index in places {
                 let rolled = Rolled {
                     hard: row.hard,
@@ -128,6 +146,7 @@ impl Chunk {
                     usage: outline.usage,
                     line,
                     is_mute,
+                    is_skill_read,
                 });
             }
         }
@@ -155,5 +174,35 @@ impl Chunk {
             record.files.entry(name).or_insert(text);
         }
         Ok((safe_folder_name(&sample.item.id), Arc::new(record)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_fact_itself_tells_whether_a_skill_was_read() {
+        let fact =
+            |is_read: bool| json!({"type": "agent", "facts": {"skill_reached_the_model": is_read}});
+        let words = json!({"role": "assistant", "content": fact(false).to_string()});
+        for (conversation, want) in [
+            (json!([words, fact(true)]), Some(true)),
+            (json!([fact(true), words, fact(false)]), Some(false)),
+            (json!([fact(true), fact(true)]), Some(true)),
+            (
+                json!([words, {"type": "agent", "facts": {"ending": "success"}}]),
+                None,
+            ),
+            (json!([]), None),
+        ] {
+            let usage = json!(Usage::default());
+            let stored = json!({"row": {}, "conversation": conversation, "usage": usage});
+            let stored = stored.to_string();
+            let outline: Outline<'_> = serde_json::from_str(&stored).unwrap();
+            assert_eq!(outline.is_skill_read(), want, "{stored}");
+        }
     }
 }
