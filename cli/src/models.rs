@@ -5,6 +5,7 @@ mod cluster;
 mod credentials;
 mod endpoint;
 mod guarded;
+mod offer;
 mod tape;
 mod way_out;
 
@@ -20,8 +21,10 @@ use skillopt_core::job::Profile;
 use skillopt_sim::{Simulated, SimulatedModel};
 use skillopt_worker::ModelFactory;
 
-pub(crate) use cluster::cluster_factory;
+pub(crate) use agents::{policy as sandbox_policy, remark as sandbox_remark};
+pub(crate) use cluster::Cluster;
 pub(crate) use endpoint::Pattern;
+pub(crate) use offer::Offer;
 pub(crate) use tape::Tape;
 
 use agents::Agents;
@@ -175,10 +178,17 @@ fn link(
     means: &Means,
 ) -> Result<Linked, CallError> {
     let credentials = Credentials::new(settings, role);
-    let option = |key: &str| settings.get(role, key).cloned();
+    let option = |key: &str| match means.is_bare {
+        // Where a program lies is this machine's business, whatever server it asks.
+        true if !key.ends_with("_exec_path") => None,
+        _ => settings.get(role, key).cloned(),
+    };
     let local = Local {
         options: Options(&option),
-        secret: &|key| credentials.secret(key),
+        secret: &|key| match means.is_bare {
+            true => None,
+            false => credentials.secret(key),
+        },
         env: &|name| match means.is_bare {
             // A server that is called without a key gets none that lies around, either.
             true if is_secret_name(name) => None,

@@ -15,12 +15,12 @@ pub enum Unusable {
     Wanted(CallError),
     /// This worker lacks something that others have: the job is theirs.
     Here(String),
-    /// This worker may not call the server that the job wants, for it has no credential; another one
-    /// may have it.
+    /// This worker has no credential for the server that the job wants, or lacks its agent's program or
+    /// a sandbox; another one may have it.
     Elsewhere {
-        /// The server.
+        /// The server, or the program.
         endpoint: String,
-        /// What would let this worker call it.
+        /// What would let this worker do it.
         error: CallError,
     },
 }

@@ -1,8 +1,10 @@
 //! `skillopt worker`: runs jobs of a cluster.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use skillopt_core::capability::Kind;
 use skillopt_runtime::Shutdown;
 use skillopt_worker::{Connecting, Lifeline, Meter, Settings, Worker};
 
@@ -20,22 +22,25 @@ pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 pub(crate) fn run(args: &WorkerArgs, out: &Out) -> Result<Exit, Failure> {
     let name = args.name.clone().unwrap_or_else(cluster::own_name);
     let place = cluster::Place::of(&args.redis)?;
-    let models = models::cluster_factory(
+    let models = models::Cluster::new(
         &|name| std::env::var(name).ok(),
         args.allow_endpoint.clone(),
     )?;
+    let slots: BTreeMap<_, _> = args.slots.0.iter().copied().collect();
+    // What this machine lacks is left to others: their jobs stay in the queue.
+    let offer = match slots.get(&Kind::Exec) {
+        Some(1..) => models.offer(),
+        _ => models::Offer::default(),
+    };
     let shutdown = Shutdown::new();
-    let settings = Settings {
+    let mut settings = Settings {
         program: PROGRAM.to_owned(),
         cache_bytes: (args.cache_mib as usize) << 20,
         drain: Duration::from_secs(args.drain_seconds),
         lease_ttl: Duration::from_secs(args.lease_seconds),
-        ..Settings::cluster(
-            &name,
-            args.slots.0.iter().copied().collect(),
-            &models::available_in_any(),
-        )
+        ..Settings::cluster(&name, slots, &offer.backends())
     };
+    settings.lanes.retain(|lane| offer.holds(lane));
     let say = {
         let out = out.clone();
         move |text: &str| out.note(format!("{name}: {text}"))
@@ -66,7 +71,7 @@ pub(crate) fn run(args: &WorkerArgs, out: &Out) -> Result<Exit, Failure> {
         };
         let meter = Meter::new(&settings.name, parts.ledger, Some(parts.rates))
             .with_lease_ttl(settings.lease_ttl);
-        let mut worker = Worker::new(settings, parts.queue, parts.store, models)
+        let mut worker = Worker::new(settings, parts.queue, parts.store, models.factory())
             .with_meter(meter)
             .with_lifeline(Arc::new(connect))
             .with_teller(Arc::new({
@@ -79,6 +84,9 @@ pub(crate) fn run(args: &WorkerArgs, out: &Out) -> Result<Exit, Failure> {
             worker = worker.with_ops(listener);
         }
         say(&format!("slots {}, {}", args.slots, server));
+        for words in &offer.words {
+            say(&format!("agents: {words}"));
+        }
         say("ready");
         Arc::new(worker)
             .run(shutdown.clone())

@@ -6,52 +6,89 @@
 use std::sync::Arc;
 
 use skillopt_agents::Agent;
+use skillopt_backends::declare::Options;
 use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http};
 use skillopt_config::{BackendSettings, EnvLookup, Role};
 use skillopt_core::job::Profile;
 use skillopt_worker::{ModelFactory, Unusable};
 
+use super::agents::Agents;
 use super::endpoint::{Pattern, is_loopback, normal};
+use super::offer::Offer;
 use super::{Means, Simulations, connect, role_of};
 use crate::failure::Failure;
 
-/// Makes clients with the credentials of the environment, which never leave this process. Servers
-/// that need no key are called if their address matches one of `allowed`, or is this machine's.
-///
-/// # Errors
-/// A variable of the environment is no setting.
-pub(crate) fn cluster_factory(
-    env: EnvLookup<'_>,
+/// Makes clients with the credentials of the environment, which never leave this process.
+pub(crate) struct Cluster {
+    settings: Arc<BackendSettings>,
     allowed: Vec<Pattern>,
-) -> Result<ModelFactory, Failure> {
-    let settings = Arc::new(BackendSettings::from_env(env).map_err(Failure::from)?);
-    let simulations = Simulations::default();
-    let means = Means::new(Http::with(Transport::from_env(env)));
-    Ok(Arc::new(move |profile: &Profile| {
-        if profile.backend == "simulated" {
-            return Ok(simulations.model(profile)?);
-        }
-        client(profile, &settings, &allowed, &means)
-    }))
+    means: Arc<Means>,
+    path: String,
 }
 
-fn client(
-    profile: &Profile,
-    settings: &Arc<BackendSettings>,
-    allowed: &[Pattern],
-    means: &Arc<Means>,
-) -> Result<Arc<dyn ChatModel>, Unusable> {
-    let known = role_that_knows(profile, settings, allowed);
-    let known = known.map_err(|error| Unusable::Elsewhere {
-        endpoint: profile.endpoint.clone(),
-        error,
-    })?;
-    match known {
-        Some(role) => Ok(connect(profile, settings, role, means)?),
-        None => {
-            let bare = means.bare();
-            Ok(connect(profile, &Arc::default(), role_of(profile), &bare)?)
+impl Cluster {
+    /// Reads the environment. Servers that need no key are called if their address matches one of
+    /// `allowed`, or is this machine's.
+    ///
+    /// # Errors
+    /// A variable of the environment is no setting.
+    pub(crate) fn new(env: EnvLookup<'_>, allowed: Vec<Pattern>) -> Result<Self, Failure> {
+        Ok(Self {
+            settings: Arc::new(BackendSettings::from_env(env).map_err(Failure::from)?),
+            allowed,
+            means: Means::new(Http::with(Transport::from_env(env))),
+            path: env("PATH").unwrap_or_default(),
+        })
+    }
+
+    /// Finds out which agents can be run here; tries the sandbox out.
+    pub(crate) fn offer(&self) -> Offer {
+        Offer::of(&self.settings, &self.path, self.means.agents.host())
+    }
+
+    /// Returns what makes the clients.
+    pub(crate) fn factory(self) -> ModelFactory {
+        let simulations = Simulations::default();
+        Arc::new(move |profile: &Profile| {
+            if profile.backend == "simulated" {
+                return Ok(simulations.model(profile)?);
+            }
+            self.is_had_here(profile)?;
+            self.client(profile)
+        })
+    }
+
+    /// Leaves an agent to others for which this machine lacks the program or a sandbox.
+    fn is_had_here(&self, profile: &Profile) -> Result<(), Unusable> {
+        if !Agents::is_for(profile) {
+            return Ok(());
+        }
+        let option = |key: &str| self.settings.get(role_of(profile), key).cloned();
+        let lacks = |detail: String| Unusable::Elsewhere {
+            endpoint: Agent::name(profile),
+            error: CallError::Misconfigured {
+                endpoint: profile.backend.clone(),
+                status: 0,
+                detail,
+            },
+        };
+        let host = self.means.agents.host();
+        host.map_err(|why| lacks(why.clone()))?;
+        let found = Agent::is_installed(profile, Options(&option), &self.path);
+        found.map_err(|why| lacks(why.to_string()))
+    }
+
+    fn client(&self, profile: &Profile) -> Result<Arc<dyn ChatModel>, Unusable> {
+        let (settings, means) = (&self.settings, &self.means);
+        let known = role_that_knows(profile, settings, &self.allowed);
+        let known = known.map_err(|error| Unusable::Elsewhere {
+            endpoint: profile.endpoint.clone(),
+            error,
+        })?;
+        match known {
+            Some(role) => Ok(connect(profile, settings, role, means)?),
+            None => Ok(connect(profile, settings, role_of(profile), &means.bare())?),
         }
     }
 }
@@ -188,6 +225,20 @@ mod tests {
         ] {
             let sent = sent(vars, role, endpoint);
             assert_eq!(sent.as_deref().ok(), want, "{role} at {endpoint}: {sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_for_an_agent_that_is_not_installed_is_for_others() {
+        let cluster = Cluster::new(&|_| None, Vec::new()).unwrap();
+        let factory = cluster.factory();
+        let agent = Profile {
+            backend: "codex_exec".to_owned(),
+            ..profile("target", "http://127.0.0.1:9/v1")
+        };
+        match factory(&agent).err() {
+            Some(Unusable::Elsewhere { endpoint, .. }) => assert_eq!(endpoint, "codex_exec"),
+            other => panic!("{other:?}"),
         }
     }
 
