@@ -18,6 +18,7 @@ mod preflight;
 mod process;
 mod purse;
 mod redis_url;
+mod remarks;
 mod remote;
 mod sim_args;
 mod spent;

@@ -25,6 +25,7 @@ use crate::failure::Failure;
 use crate::models;
 use crate::output::{Out, Tone};
 use crate::process;
+use crate::remarks;
 
 /// What the answers of the target's model are told as.
 const TARGET: &str = "target model";
@@ -131,6 +132,11 @@ fn with_config(args: &DoctorArgs, out: &Out) -> Result<Vec<Check>, Failure> {
     };
     checks.push(agents::check(Some(&config)));
     checks.extend(prices::check(&config));
+    if models::has_agent(&config)
+        && let Some(shown) = remarks::in_the_open(&config)
+    {
+        checks.push(Check::new("data of agents", State::Weak, shown));
+    }
     checks.push(folder(&config));
     checks.push(store(&config));
     let prepared = match scratch_prepare(&config) {

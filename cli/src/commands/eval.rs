@@ -26,6 +26,7 @@ use crate::output::words::{amount, count, plural};
 use crate::output::{Out, Tone};
 use crate::place::place;
 use crate::process;
+use crate::remarks;
 
 use super::train::{check_slots, stopped, told};
 
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &EvalArgs, out: &Out) -> Result<Exit, Failure> {
         models::try_connect(&config, &[Role::Target]).map_err(Failure::usage)?;
     }
     check_slots(&config)?;
+    remarks::say(&config, out);
     let evaluation = evaluation(&args.what)?;
     evaluation.adapt(&mut config);
     let name = format!("eval_{}_{}", config.env, config.target_model);

@@ -24,6 +24,7 @@ use crate::output::{Out, Tone};
 use crate::place::place;
 use crate::preflight::Preflight;
 use crate::process;
+use crate::remarks;
 
 /// Files that a process has open besides one socket for each slot.
 const OTHER_FILES: u64 = 64;
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &TrainArgs, out: &Out) -> Result<Exit, Failure> {
     out.warnings(&warnings);
     let tape = recorded::open(&args.tape, &config)?;
     check(&config, &tape)?;
+    remarks::say(&config, out);
     let name = format!("skillopt_{}_{}", config.env, config.optimizer_model);
     let placed = place(&mut config, &name, out, prepared)?;
     let command = process::same_command(&placed.extra);

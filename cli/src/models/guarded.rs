@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use serde_json::Value;
 use skillopt_backends::clean::{clean, is_credential};
 use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Gate, Worked, Workspace};
 use skillopt_core::secret::Secret;
-use skillopt_runtime::redact::redact;
+use skillopt_runtime::redact::{REDACTED, redact};
 
 /// A client with the credentials that it was given.
 pub(super) struct Linked {
@@ -101,12 +102,65 @@ impl ChatModel for Guarded {
             done = new.client.work(request, workspace, gate).await;
             linked = new;
         }
-        // The sandbox never has the credential; what its relay recorded is cleaned there.
-        let (reply, worked) = match done {
+        let secrets = shown_never(&linked.secrets);
+        let (reply, mut worked) = match done {
             Ok((reply, worked)) => (Ok(reply), worked),
             Err(error) => (Err(error), Worked::default()),
         };
-        Ok((clean(reply, &shown_never(&linked.secrets))?, worked))
+        // A program that is not shut in can read a credential that it was not given, and leave it in
+        // whatever it writes.
+        scrub(&mut worked, &secrets);
+        Ok((clean(reply, &secrets)?, worked))
+    }
+}
+
+/// Takes credentials out of what an agent did.
+fn scrub(worked: &mut Worked, secrets: &[&str]) {
+    if let Some(why) = &mut worked.failed {
+        *why = redact(why, secrets);
+    }
+    for value in worked.trace.iter_mut().chain(worked.facts.values_mut()) {
+        scrub_value(value, secrets);
+    }
+    for bytes in worked.files.values_mut() {
+        for secret in secrets {
+            scrub_bytes(bytes, secret.as_bytes());
+        }
+    }
+}
+
+fn scrub_value(value: &mut Value, secrets: &[&str]) {
+    let holds = |text: &str| secrets.iter().any(|secret| text.contains(secret));
+    match value {
+        Value::String(text) if holds(text) => *text = redact(text, secrets),
+        Value::Array(list) => list
+            .iter_mut()
+            .for_each(|value| scrub_value(value, secrets)),
+        Value::Object(map) => {
+            map.values_mut()
+                .for_each(|value| scrub_value(value, secrets));
+            if map.keys().any(|name| holds(name)) {
+                let fields = std::mem::take(map).into_iter();
+                *map = fields
+                    .map(|(name, value)| (redact(&name, secrets), value))
+                    .collect();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes a credential out of a file; all else of it stays, for it need not be text.
+fn scrub_bytes(bytes: &mut Vec<u8>, secret: &[u8]) {
+    let mut from = 0;
+    let find = |bytes: &[u8], from: usize| {
+        let rest = bytes.get(from..)?;
+        rest.windows(secret.len()).position(|part| part == secret)
+    };
+    while let Some(at) = find(bytes, from) {
+        let at = from + at;
+        bytes.splice(at..at + secret.len(), REDACTED.bytes());
+        from = at + REDACTED.len();
     }
 }
 
@@ -170,6 +224,38 @@ mod tests {
         let request = ChatRequest::new("m", messages, 1, Duration::from_secs(1));
         let answer = guarded.chat(&request).await;
         answer.map(|r| r.text).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn nothing_that_an_agent_did_holds_a_credential() {
+        let key = "sk-0123456789";
+        let mut worked = Worked {
+            failed: Some(format!("failed with {key}")),
+            files: [(
+                "a.bin".to_owned(),
+                [b"\xff\x00", key.as_bytes(), b"\xfe"].concat(),
+            )]
+            .into(),
+            facts: [(
+                "refused".to_owned(),
+                serde_json::json!([format!("to {key}")]),
+            )]
+            .into_iter()
+            .collect(),
+            trace: vec![serde_json::json!({"output": {key: format!("{key}{key}")}, "n": 1})],
+        };
+        scrub(&mut worked, &[key]);
+        let wanted = Worked {
+            failed: Some("failed with [redacted]".to_owned()),
+            files: [("a.bin".to_owned(), b"\xff\x00[redacted]\xfe".to_vec())].into(),
+            facts: [("refused".to_owned(), serde_json::json!(["to [redacted]"]))]
+                .into_iter()
+                .collect(),
+            trace: vec![
+                serde_json::json!({"output": {"[redacted]": "[redacted][redacted]"}, "n": 1}),
+            ],
+        };
+        assert_eq!(worked, wanted);
     }
 
     #[tokio::test]

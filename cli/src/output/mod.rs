@@ -143,6 +143,18 @@ impl Out {
         }
     }
 
+    /// Writes a warning that is about no key of the configuration.
+    pub(crate) fn warn(&self, text: &str) {
+        if self.json {
+            self.object("warning", serde_json::json!({"message": text}));
+        } else {
+            self.chat(format!(
+                "{}: {text}",
+                self.paint_err.of(Tone::Warn, "warning")
+            ));
+        }
+    }
+
     pub(crate) fn warnings(&self, warnings: &[Warning]) {
         for warning in warnings {
             self.warning(&warning.key, &warning.to_string());

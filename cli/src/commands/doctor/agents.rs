@@ -93,7 +93,11 @@ impl Report {
             Ok(installed) => {
                 let words = match installed.version {
                     Some(version) => format!("{name} {version}"),
-                    None => format!("{name} (asked for its release before its first task)"),
+                    None => format!(
+                        "{name} of a release that no package tells (it is asked before its first \
+                         task; what does not say one is taken for one that was tried, and its tasks \
+                         have `version: unknown`)"
+                    ),
                 };
                 self.found.push((name.to_owned(), words));
             }
