@@ -102,11 +102,13 @@ fn the_example_of_the_page_does_its_tasks() {
 #[test]
 fn a_cluster_needs_the_program_and_not_the_file() {
     let (world, model) = (world(), model());
-    let cluster = Cluster::start_with(Shape {
+    let mut cluster = Cluster::start_with(Shape {
         env: vec![("PATH".to_owned(), path_with(&world))],
         slots: "exec=2".to_owned(),
         ..Shape::default()
     });
+    // What a run declares is not known before it comes: this one leaves its tasks to the other.
+    cluster.add_worker_with(&[("PATH", "/usr/bin:/bin")]);
     let url = format!("model.openai_compatible_base_url={}", model.url());
     let args = [
         "submit",
@@ -135,6 +137,8 @@ fn a_cluster_needs_the_program_and_not_the_file() {
     );
     assert_eq!(model.calls(), 12);
     assert_eq!(facts(&world, "out").len(), 12);
+    let listed = run(&mut cluster.command(&["workers"])).code(0).stdout;
+    assert!(!listed.contains("sick"), "{listed}");
 }
 
 #[test]

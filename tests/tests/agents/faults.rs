@@ -67,6 +67,45 @@ async fn what_the_provider_does_wrong_is_no_score() {
     }
 }
 
+/// Checks the two faults that programs take most differently: a refusal, and a stream that breaks off.
+async fn is_no_score(backend: &str) {
+    for (script, want) in [
+        (
+            fault(json!({"kind": "status", "status": 401})),
+            Disposition::StopRun,
+        ),
+        (fault(json!({"kind": "drop"})), Disposition::Retry(None)),
+    ] {
+        let words = script.to_string();
+        let (verdict, _, all) = verdict(backend, script).await;
+        let Verdict::NotJudged(error) = &verdict else {
+            panic!("{backend} {words}: {verdict:?}\n{all}");
+        };
+        let found = error.disposition();
+        assert_eq!(found, want, "{backend} {words}: {error}\n{all}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_of_copilot_does_wrong_is_no_score() {
+    is_no_score("copilot_exec").await;
+}
+
+#[tokio::test]
+async fn what_the_provider_of_opencode_does_wrong_is_no_score() {
+    is_no_score("opencode_exec").await;
+}
+
+#[tokio::test]
+async fn what_the_provider_of_gemini_does_wrong_is_no_score() {
+    is_no_score("gemini_exec").await;
+}
+
+#[tokio::test]
+async fn what_the_provider_of_qwen_code_does_wrong_is_no_score() {
+    is_no_score("qwen_code_exec").await;
+}
+
 #[tokio::test]
 async fn a_provider_that_recovers_is_waited_for() {
     for backend in CLIS {

@@ -3,7 +3,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
@@ -161,6 +160,13 @@ fn a_program_that_this_machine_cannot_start_is_not_told_as_the_providers_fault()
     ]);
 }
 
+/// Returns one of the conversations of a run folder.
+fn a_conversation(world: &World, out: &str) -> String {
+    let mut items = std::fs::read_dir(world.path(out).join("rollout/predictions")).unwrap();
+    let path = items.next().unwrap().unwrap().path();
+    std::fs::read_to_string(path.join("conversation.json")).unwrap()
+}
+
 /// It is asked in a sandbox without a credential, and without a way out.
 #[test]
 fn a_program_without_a_package_is_asked_for_its_release() {
@@ -191,10 +197,13 @@ fn a_program_without_a_package_is_asked_for_its_release() {
     eval(&world, "other", &env, &all).code(0);
     all.pop();
 
-    // One that does not say it is taken as it is.
+    assert!(a_conversation(&world, "other").contains("\"9.9.9\""));
+
+    // One that does not say it is taken for one that was tried, and that is told.
     let script = format!("[ \"$*\" = --version ] && exit 1\n{said}");
     world.program("bin/codex", &script);
     eval(&world, "third", &env, &all).code(0);
+    assert!(a_conversation(&world, "third").contains("\"unknown\""));
 }
 
 #[test]
@@ -301,11 +310,7 @@ fn cursor_goes_out_to_its_vendor_alone_and_only_where_that_is_said() {
     ended.code(2).says(&["agent_max_tokens", "cannot be kept"]);
 
     eval(&world, "out", &with, &cursor).code(0);
-    let item = std::fs::read_dir(world.path("out/rollout/predictions"))
-        .unwrap()
-        .next();
-    let path: PathBuf = item.unwrap().unwrap().path().join("conversation.json");
-    let conversation = std::fs::read_to_string(path).unwrap();
+    let conversation = a_conversation(&world, "out");
     assert!(conversation.contains("\"shell\""), "{conversation}");
     assert!(
         conversation.contains("as the program itself counts them"),

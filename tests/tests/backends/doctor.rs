@@ -55,6 +55,16 @@ fn a_model_that_answers_is_fine() {
 }
 
 #[test]
+fn the_sandbox_that_is_asked_for_is_the_one_that_is_told_of() {
+    let sim = Sim::start(&[]);
+    let asked = |word| [("SKILLOPT_SANDBOX", word)];
+    let lost = ["◇ sandbox", "/proc/*/environ", "every network"];
+    check(&at(&sim.url()), &asked("none"), 0, &lost);
+    let choices = ["✕ sandbox", "nono", "auto, bubblewrap, landlock, none"];
+    check(&at(&sim.url()), &asked("nono"), 2, &choices);
+}
+
+#[test]
 fn a_model_without_a_price_is_named_with_what_to_do() {
     let world = World::new();
     world.write(

@@ -172,6 +172,26 @@ fn claude_code_edits_workbooks() {
 }
 
 #[test]
+fn copilot_edits_workbooks() {
+    edits_books("copilot_exec");
+}
+
+#[test]
+fn opencode_edits_workbooks() {
+    edits_books("opencode_exec");
+}
+
+#[test]
+fn gemini_edits_workbooks() {
+    edits_books("gemini_exec");
+}
+
+#[test]
+fn qwen_code_edits_workbooks() {
+    edits_books("qwen_code_exec");
+}
+
+#[test]
 fn codex_edits_workbooks_on_a_cluster() {
     let scene = books::scene("codex_exec");
     let cluster = scene.cluster(2, 1);
