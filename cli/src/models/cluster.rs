@@ -73,10 +73,10 @@ impl Cluster {
                 detail,
             },
         };
-        let host = self.means.agents.host();
-        host.map_err(|why| lacks(why.clone()))?;
         let found = Agent::is_installed(profile, Options(&option), &self.path);
-        found.map_err(|why| lacks(why.to_string()))
+        found.map_err(|why| lacks(why.to_string()))?;
+        let host = self.means.agents.host();
+        host.map(|_| ()).map_err(|why| lacks(why.clone()))
     }
 
     fn client(&self, profile: &Profile) -> Result<Arc<dyn ChatModel>, Unusable> {
