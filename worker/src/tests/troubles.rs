@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use skillopt_core::job::FailureClass;
+use skillopt_core::job::{Failure, FailureClass};
 use skillopt_queue::{Ended, Queue as _};
 
 use super::rig::{Rig, Running, answers, until};
@@ -83,8 +83,9 @@ async fn a_worker_alone_tries_again_what_its_machine_failed_and_then_says_so() {
         panic!("{:?}", notice.ended);
     };
     assert_eq!(rig.asked(), 3);
-    assert_eq!(letter.failure.class, FailureClass::Infrastructure);
-    let cause = &letter.failure.cause;
+    let failure: Failure = serde_json::from_slice(&letter.failure.detail).unwrap();
+    assert_eq!(failure.class, FailureClass::Infrastructure);
+    let cause = &failure.cause;
     assert!(cause.contains("a fault of this machine"), "{cause}");
     running.drain().await;
 }
