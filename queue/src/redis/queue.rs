@@ -12,7 +12,6 @@ mod submit;
 mod waiting;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -324,15 +323,13 @@ impl Queue for RedisQueue {
             let (next, part) = part.ok_or_else(|| nonsense(link, "runs"))?;
             for stats in part {
                 let id = (stats.run.clone(), stats.lane.clone());
-                match found.entry(id) {
-                    Entry::Vacant(entry) => drop(entry.insert(stats)),
-                    Entry::Occupied(mut entry) => {
-                        let sum = entry.get_mut();
-                        sum.waiting += stats.waiting;
-                        sum.leased += stats.leased;
-                        sum.oldest = sum.oldest.min(stats.oldest);
-                    }
-                }
+                let Some(sum) = found.get_mut(&id) else {
+                    found.insert(id, stats);
+                    continue;
+                };
+                sum.waiting += stats.waiting;
+                sum.leased += stats.leased;
+                sum.oldest = sum.oldest.min(stats.oldest);
             }
             cursor = next;
             if cursor == 0 {
