@@ -436,6 +436,7 @@ mod tests {
                 signal,
                 cpu_us: 0,
                 peak_kib: 0,
+                left_behind: 0,
             }))
         };
         check(ended(Some(0), None), lost(), &want);
