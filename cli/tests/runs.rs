@@ -409,7 +409,7 @@ fn an_evaluation_that_was_not_made_has_no_score() {
 fn calls_that_are_tried_again_are_told() {
     let place = Place::with_data();
     let seen = place.run(
-        "train run.yaml --json --set model.retry_attempts=2 model.retry_base_ms=4000 --backend \
+        "train run.yaml --json --set model.retry_attempts=2 model.retry_base_ms=30000 --backend \
          openai_compatible --openai_compatible_base_url http://127.0.0.1:1/v1",
     );
     assert_eq!(seen.code, 4, "{seen:?}");
