@@ -26,11 +26,12 @@ enum Others {
 
 impl Lacks {
     /// Notes that this worker may not call `endpoint`, and returns whether nobody else may either, as
-    /// far as was seen last.
+    /// far as was seen last. That is said once of each look at the others: whoever goes on after it
+    /// was told may have started one that can.
     pub(crate) fn nobody_may_call(&self, endpoint: &str) -> bool {
         let mut servers = self.lock();
-        if let Some(others) = servers.get(endpoint) {
-            return *others == Others::MayNot;
+        if let Some(others) = servers.get_mut(endpoint) {
+            return std::mem::replace(others, Others::Unknown) == Others::MayNot;
         }
         // Of more servers nobody could be told: their jobs pause.
         if servers.len() >= LACKS_MAX {
@@ -87,6 +88,7 @@ mod tests {
         ] {
             lacks.compare(&others, &ours);
             assert_eq!(lacks.nobody_may_call("a"), is_lost, "{others:?}");
+            assert!(!lacks.nobody_may_call("a"), "nobody has looked since");
         }
         assert!(!lacks.nobody_may_call("b"));
         let servers: Vec<_> = lacks.servers().into_iter().collect();
