@@ -77,12 +77,12 @@ mod tests {
     #[test]
     fn what_is_of_one_run_alone_is_masked_wherever_it_stands() {
         let of_this_run = [
-            ("/tmp/rooms/7-3/work", "/sandbox/work"),
+            ("/tmp/rooms/7-3/task", "/sandbox/work"),
             ("127.0.0.1:4321", "127.0.0.1:47001"),
         ];
         let of_this_run = of_this_run.map(|(part, usual)| (part.to_owned(), usual.to_owned()));
         let masks = Masks::new(of_this_run.to_vec(), "sk-relay-1");
-        let said = "in /tmp/rooms/7-3/work/a: 127.0.0.1:4321 and 127.0.0.1:43210, sk-relay-1";
+        let said = "in /tmp/rooms/7-3/task/a: 127.0.0.1:4321 and 127.0.0.1:43210, sk-relay-1";
         let want = "in /sandbox/work/a: 127.0.0.1:47001 and 127.0.0.1:43210, [key of the relay]";
         let mut record = Record {
             exchanges: vec![Exchange {

@@ -10,6 +10,11 @@ pub(crate) use roles::Roles;
 
 /// Parts of messages that tell more than the failed call in which they may stand, and what helps.
 const BEFORE_CALLS: &[(&str, &str)] = &[
+    (
+        "rollouts of the batch failed; the commonest cause",
+        "see what is said of each item in `fail_reason` of its row; a shorter skill, or a model with \
+         more context, if the prompts are too long",
+    ),
     ("the disk of this machine was full", "make room on the disk"),
     (
         "a fault of this machine",

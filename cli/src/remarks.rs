@@ -91,7 +91,7 @@ mod tests {
         assert!(words.contains("/usr/local/answers.sqlite"), "{words}");
         assert!(!words.contains("/tmp/out"), "{words}");
         let config = RunConfig {
-            split_dir: "/home/me/usr".to_owned(),
+            split_dir: "/srv/usr".to_owned(),
             out_root: "/usrx".to_owned(),
             ..RunConfig::default()
         };

@@ -15,14 +15,14 @@ fn counted(cluster: &Cluster, name: &str) -> u64 {
     cluster.coordinators[0].metric(name, &[])
 }
 
-/// Starts a worker, kills it when it has its one job, and waits until the job is taken from it; returns
-/// its name.
+/// Starts a worker, kills it when it has its one job, which is of this scene, and waits until the job is
+/// taken from it; returns its name.
 #[track_caller]
-fn lost_with_its_job(cluster: &mut Cluster) -> String {
+fn lost_with_its_job(cluster: &mut Cluster, scene: &Scene) -> String {
     let before = counted(cluster, "skillopt_queue_lost_leases");
     let at = cluster.add_worker();
     until("the worker has a job", || {
-        cluster.workers[at].metric("skillopt_worker_jobs_in_flight", &[]) == 1
+        scene.sim.stats().number("in_flight") == 1
     });
     let worker = cluster.workers.remove(at);
     let name = worker.name().to_owned();
@@ -52,12 +52,12 @@ fn a_job_that_kills_its_workers_pauses_its_run_alone_and_says_what_happened() {
     });
     let poisoned = Process::start(&mut scene.submission(&cluster, OUT));
     let id = scene.world.run_id(OUT);
-    let mut killed = vec![lost_with_its_job(&mut cluster)];
+    let mut killed = vec![lost_with_its_job(&mut cluster, &scene)];
     let beside = Process::start(&mut other.submission(&cluster, OUT));
     assert_ne!(other.world.run_id(OUT), id);
     while counted(&cluster, "skillopt_queue_dead") == 0 {
         assert!(killed.len() < KILLS_MAX, "no job was set aside: {killed:?}");
-        killed.push(lost_with_its_job(&mut cluster));
+        killed.push(lost_with_its_job(&mut cluster, &scene));
     }
 
     let ended = poisoned.wait().code(4).says(&[

@@ -19,7 +19,12 @@ fn tasks_of(node: &Node) -> u64 {
 /// Adds a worker without the program, and one that has it and no sandbox.
 #[track_caller]
 fn add_unable(scene: &Scene, cluster: &mut Cluster) -> [usize; 2] {
-    let bin = scene.world.path("bin").to_string_lossy().into_owned();
+    // One that does not work stands before the machine's own.
+    let broken = scene
+        .world
+        .program("broken/bwrap", "echo bwrap cannot start >&2; exit 1");
+    let [broken, bin] = [broken.parent().unwrap(), &scene.world.path("bin")];
+    let bin = format!("{}:{}", broken.display(), bin.display());
     let no_program = cluster.add_worker_with(&[("PATH", BARE)]);
     let strict = ("SKILLOPT_SANDBOX", "bubblewrap");
     let no_sandbox = cluster.add_worker_with(&[("PATH", &bin), strict]);
@@ -40,7 +45,8 @@ fn workers_without_the_program_or_a_sandbox_leave_tasks_to_others() {
     let scene = Scene::new(answers(1), ASKS_FOUR_TIMES);
     let mut cluster = scene.cluster(1, 2);
     let able = cluster.workers[0].said();
-    assert!(able.contains("agents: offers codex_exec"), "{able}");
+    assert!(able.contains("agents: offers"), "{able}");
+    assert!(able.contains("codex_exec"), "{able}");
     let unable = add_unable(&scene, &mut cluster);
     run(&mut scene.submit(&cluster, "out", &[])).code(0);
     for at in unable {

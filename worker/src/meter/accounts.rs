@@ -142,15 +142,19 @@ impl Accounts {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes what an account did last that was no answer, for whoever gives it up.
+    pub(super) fn befell(&self, account: &str, error: &CallError) {
+        if self.rates.is_some() && !matches!(failed(error), Outcome::Nothing) {
+            let mut troubles = self.troubles();
+            troubles.entry(account.to_owned()).or_default().last = error.to_string();
+        }
+    }
+
     /// What a 429 means for the job: it goes back, for it is the account's trouble, not its own.
     /// Nothing if nobody shares rates, or the provider wants more time than a run waits for: then it
     /// is judged as any error.
     pub(super) fn throttled(&self, account: &str, error: &CallError) -> Option<Instead> {
         self.rates.as_ref()?;
-        if !matches!(failed(error), Outcome::Nothing) {
-            let mut troubles = self.troubles();
-            troubles.entry(account.to_owned()).or_default().last = error.to_string();
-        }
         let CallError::Throttled { retry_after, .. } = error else {
             return None;
         };

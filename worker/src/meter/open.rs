@@ -98,6 +98,7 @@ impl Open {
     }
 
     fn failed(mut self, error: &CallError, outcome: &str) {
+        self.meter.accounts.befell(&self.account, error);
         self.tell(failed(error));
         let price = self.price();
         let (usage, used) = match error.usage().filter(|told| told.prompt_tokens > 0) {
