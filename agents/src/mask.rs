@@ -82,8 +82,8 @@ mod tests {
         ];
         let of_this_run = of_this_run.map(|(part, usual)| (part.to_owned(), usual.to_owned()));
         let masks = Masks::new(of_this_run.to_vec(), "sk-relay-1");
-        let said = "in /tmp/rooms/7-3/task/a: 127.0.0.1:4321 and 127.0.0.1:43210, sk-relay-1";
-        let want = "in /sandbox/work/a: 127.0.0.1:47001 and 127.0.0.1:43210, [key of the relay]";
+        let said = "in /tmp/rooms/7-3/task: 127.0.0.1:4321 and 127.0.0.1:43210, sk-relay-1";
+        let want = "in /sandbox/work: 127.0.0.1:47001 and 127.0.0.1:43210, [key of the relay]";
         let mut record = Record {
             exchanges: vec![Exchange {
                 request: Arc::new(json!({"input": [{"output": said}, 7]})),
