@@ -21,7 +21,7 @@ pub enum Unusable {
         /// The server, or the program.
         endpoint: String,
         /// What would let this worker do it.
-        error: CallError,
+        error: Box<CallError>,
     },
 }
 
@@ -34,7 +34,8 @@ impl From<CallError> for Unusable {
 impl From<Unusable> for CallError {
     fn from(unusable: Unusable) -> Self {
         match unusable {
-            Unusable::Wanted(error) | Unusable::Elsewhere { error, .. } => error,
+            Unusable::Wanted(error) => error,
+            Unusable::Elsewhere { error, .. } => *error,
             Unusable::Here(detail) => Self::Misconfigured {
                 endpoint: "this machine".to_owned(),
                 status: 0,

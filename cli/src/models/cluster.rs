@@ -67,11 +67,11 @@ impl Cluster {
         let option = |key: &str| self.settings.get(role_of(profile), key).cloned();
         let lacks = |detail: String| Unusable::Elsewhere {
             endpoint: Agent::name(profile),
-            error: CallError::Misconfigured {
+            error: Box::new(CallError::Misconfigured {
                 endpoint: profile.backend.clone(),
                 status: 0,
                 detail,
-            },
+            }),
         };
         let found = Agent::is_installed(profile, Options(&option), &self.path);
         found.map_err(|why| lacks(why.to_string()))?;
@@ -84,7 +84,7 @@ impl Cluster {
         let known = role_that_knows(profile, settings, &self.allowed);
         let known = known.map_err(|error| Unusable::Elsewhere {
             endpoint: profile.endpoint.clone(),
-            error,
+            error: Box::new(error),
         })?;
         match known {
             Some(role) => Ok(connect(profile, settings, role, means)?),
