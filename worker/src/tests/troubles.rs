@@ -78,6 +78,11 @@ async fn a_worker_alone_tries_again_what_its_machine_failed_and_then_says_so() {
     let mut settings = rig.settings(1);
     settings.place = Place::Alone;
     let running = Running::start(rig.worker(settings));
+    for tries in 1..3 {
+        until(async || rig.stats().await.delayed == 1).await;
+        assert_eq!(rig.asked(), tries);
+        rig.clock.advance(Duration::from_secs(1));
+    }
     let notice = notices.next(1).await.unwrap().pop().unwrap();
     let Ended::Failed(letter) = notice.ended else {
         panic!("{:?}", notice.ended);
