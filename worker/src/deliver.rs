@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use skillopt_core::job::{Envelope, Failure, FailureClass};
-use skillopt_queue::fleet;
 use skillopt_queue::queue::{self, Renewal};
 use skillopt_queue::{Leased, Ticket};
 use skillopt_runtime::clock::Stopwatch;
@@ -30,6 +29,10 @@ const LAST_WORD_MAX: Duration = Duration::from_secs(2);
 const FAULTS_MAX: u32 = 20;
 /// The same for a fault of this program, which is rather met by a job than by a machine.
 const PANICS_MAX: u32 = 3;
+
+/// How long a job that another worker may do waits, and the slot that it came to: whoever cannot do
+/// such jobs must not be the first to take them, time and again.
+const ELSEWHERE: Duration = Duration::from_millis(500);
 
 /// How a delivery ended.
 enum End {
@@ -91,6 +94,7 @@ async fn run(shift: &Shift, leased: &Leased, held: &HeldJob, is_trial: bool) -> 
         let cause = "a job met a fault in this program; please report it with the lines above";
         Delivery::Fault(cause.to_owned())
     });
+    let is_for_others = matches!(delivery, Delivery::Elsewhere { .. });
     let faults = leased.deliveries.saturating_sub(leased.retries);
     let delivery = match delivery {
         Delivery::Fault(cause) => {
@@ -111,11 +115,18 @@ async fn run(shift: &Shift, leased: &Leased, held: &HeldJob, is_trial: bool) -> 
         }
     };
     let told = tell(shift, leased, held, delivery);
-    tokio::select! {
+    let end = tokio::select! {
         biased;
         outcome = told => End::Told(outcome),
         () = last_word(shift) => End::Untouched,
+    };
+    if is_for_others {
+        let drain = &shift.stop.drain;
+        drain
+            .run_until_cancelled(tokio::time::sleep(ELSEWHERE))
+            .await;
     }
+    end
 }
 
 /// Leaves a job to a worker that may call its server; if there is none, its run has to say so.
@@ -125,7 +136,7 @@ fn elsewhere(shift: &Shift, endpoint: &str, mut failure: Failure) -> Delivery {
         return Delivery::Lost(failure);
     }
     Delivery::Postponed {
-        wait: fleet::BEAT,
+        wait: ELSEWHERE,
         failure,
     }
 }

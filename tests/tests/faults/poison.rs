@@ -60,6 +60,12 @@ fn a_job_that_kills_its_workers_pauses_its_run_alone_and_says_what_happened() {
         killed.push(lost_with_its_job(&mut cluster, &scene));
     }
 
+    // What else was asked for is finished before a run pauses, by workers that live on.
+    let quick = serde_json::json!({"latency": "uniform:5,20"});
+    scene.sim.configure(quick);
+    for _ in 0..2 {
+        cluster.add_worker();
+    }
     let ended = poisoned.wait().code(4).says(&[
         "infrastructure",
         "rollout of item `",
@@ -81,14 +87,8 @@ fn a_job_that_kills_its_workers_pauses_its_run_alone_and_says_what_happened() {
     assert!(of_job.contains(&resume), "{of_job}");
 
     // The other run goes on as soon as there are workers, as if nothing had been.
-    for _ in 0..2 {
-        cluster.add_worker();
-    }
     assert_eq!(other.ends_well(beside, &cluster, 0), 0);
 
-    scene
-        .sim
-        .configure(serde_json::json!({"latency": "uniform:5,20"}));
     run(&mut cluster.command(&["resume", &id])).code(0);
     let ended = run(&mut scene.submission(&cluster, OUT));
     scene.is_well(&ended, &cluster, killed.len() as u64);
