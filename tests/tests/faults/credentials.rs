@@ -22,7 +22,8 @@ fn jobs_done(node: &Node) -> u64 {
 
 #[test]
 fn a_worker_without_a_credential_leaves_jobs_to_one_that_has_it() {
-    let scene = Scene::new("uniform:5,20");
+    // Each stage waits half a second or so for jobs that came to the other one first.
+    let scene = Scene::with("uniform:5,20", &["--set", "train.num_epochs=1"]);
     let mut cluster = Cluster::start_with(shape(1, 0));
     let proxy = scene.sim.url();
     let proxy = proxy.trim_end_matches("/v1");
