@@ -10,7 +10,6 @@
 
 mod budget;
 mod coordinators;
-mod credentials;
 mod hedges;
 mod jobs;
 mod long;
