@@ -67,6 +67,13 @@ pub struct Cli {
     pub call: fn(&Errand<'_>) -> Call,
 }
 
+impl Cli {
+    /// Returns whether a release that is wanted is the one that was tried; empty asks for no other.
+    pub(crate) fn is_tried(&self, release: &str) -> bool {
+        release.is_empty() || release == self.tested.last.to_string()
+    }
+}
+
 impl std::fmt::Debug for Cli {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Cli").field(&self.backend).finish()

@@ -81,8 +81,7 @@ impl Agent {
             true => Some(direct(local).map_err(&wrong)?),
             false => None,
         };
-        let release = profile.settings.get("version").and_then(Value::as_str);
-        let release = release.unwrap_or_default().to_owned();
+        let release = Self::release_of(profile).to_owned();
         let installed = cli.install(local, &release);
         let installed = installed.map_err(|e| wrong(e.to_string()))?;
         let count = |key: &str| {

@@ -113,7 +113,7 @@ impl Installed {
         cli: &Cli,
         release: &str,
     ) -> Result<(), NotInstalled> {
-        let is_tested = release.is_empty() || release == cli.tested.last.to_string();
+        let is_tested = cli.is_tried(release);
         let fits = |version| match Version::find(release) {
             Some(release) if !is_tested => release == version,
             _ => cli.tested.holds(version),

@@ -1,5 +1,6 @@
-//! Takes out of a trajectory what is of one run alone, so that the same work leaves the same one: the key of
-//! the relay, and paths and ports where a sandbox shares the machine's.
+//! Takes out of what was asked and done what is of one run alone, so that the same work leaves the same
+//! trajectory: the key of the relay, and paths and ports where a sandbox shares the machine's. Last words,
+//! which are scored, stay as they are.
 
 use std::sync::Arc;
 

@@ -114,10 +114,8 @@ fn unfit(profile: &Profile, cli: &Cli) -> Vec<String> {
              {what}, and room for what its commands need"
         ))
     });
-    let is_tested = profile
-        .settings
-        .get("version")
-        .is_none_or(|version| text(version) == cli.tested.last.to_string());
+    let release = profile.settings.get("version").map(text);
+    let is_tested = cli.is_tried(&release.unwrap_or_default());
     let mut replaced = cli.replaces.iter();
     let replaced = replaced
         .find(|(name, _)| is_tested && *name == profile.model)

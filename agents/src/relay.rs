@@ -61,12 +61,29 @@ pub struct Plan {
     pub credential: HeaderMap,
     /// The only model that may be asked.
     pub model: String,
-    /// A text whose passing is noted, such as a line of the skill; empty for none.
+    /// Lines whose passing in one request, all of them, is noted (`marker::of`); empty for none.
     pub marker: String,
     /// Limits of the task.
     pub caps: Caps,
     /// How often, and how long apart, a request is tried that may yet succeed.
     pub tries: Tries,
+}
+
+#[cfg(test)]
+impl Plan {
+    /// One without limits, a marker or a credential.
+    pub(crate) fn plain() -> Self {
+        Self {
+            cli: Wire::Chat,
+            provider: Wire::Chat,
+            address: "http://h/v1".to_owned(),
+            credential: HeaderMap::new(),
+            model: "m".to_owned(),
+            marker: String::new(),
+            caps: Caps::default(),
+            tries: Tries::default(),
+        }
+    }
 }
 
 /// Limits of one task; 0 is no limit.

@@ -203,7 +203,7 @@ pub async fn run(
         }
     }
     let report = report.map_err(|e| match e {
-        // No machine could do it.
+        // Mostly what the task names: no machine could do it.
         refused @ skillopt_sandbox::Error::Task(_) => CallError::Misconfigured {
             endpoint: endpoint.clone(),
             status: 0,

@@ -58,15 +58,14 @@ pub fn judge(
     if let Some(cap) = cap {
         return Verdict::Failed(cap.to_string());
     }
+    // Whom no model has told what to do did not fail by itself.
+    let failed = |words: String| match !is_direct && is_mute(record) {
+        true => Verdict::NotJudged(unexplained(Outcome::NoModelCall, &words, record, endpoint)),
+        false => Verdict::Failed(words),
+    };
     match ending {
         Ending::Lost(why) => return Verdict::NotJudged(lost(why)),
-        Ending::Limit(limit) if !is_direct && is_mute(record) => {
-            let words = format!("it used more {limit} than it may");
-            return Verdict::NotJudged(unexplained(Outcome::NoModelCall, &words, record, endpoint));
-        }
-        Ending::Limit(limit) => {
-            return Verdict::Failed(format!("it used more {limit} than it may"));
-        }
+        Ending::Limit(limit) => return failed(format!("it used more {limit} than it may")),
         Ending::TimedOut if record.held_up > wall / HELD_UP_PART => {
             return Verdict::NotJudged(CallError::Connection {
                 endpoint: endpoint.to_owned(),
@@ -84,12 +83,8 @@ pub fn judge(
                 limit: wall,
             });
         }
-        Ending::TimedOut if !is_direct && is_mute(record) => {
-            let words = format!("it was not done within {} s", wall.as_secs());
-            return Verdict::NotJudged(unexplained(Outcome::NoModelCall, &words, record, endpoint));
-        }
         Ending::TimedOut => {
-            return Verdict::Failed(format!("it was not done within {} s", wall.as_secs()));
+            return failed(format!("it was not done within {} s", wall.as_secs()));
         }
         Ending::Exited(_) | Ending::Signalled(_) => {}
     }
@@ -126,11 +121,9 @@ fn is_silent(record: &Record, wall: Duration) -> bool {
 /// Whether nothing was asked through the relay: then it was not the agent that failed, for no model
 /// has told the program what to do.
 fn is_mute(record: &Record) -> bool {
-    let has_asked = record.requests > 0 || record.refusals > 0 || record.failures > 0;
-    let has_waited = [record.held_up, record.unanswered, record.stalled]
-        .iter()
-        .any(|time| !time.is_zero());
-    record.exchanges.is_empty() && record.refused.is_empty() && !has_asked && !has_waited
+    let asked = record.requests + record.refusals + record.failures;
+    let waited = record.held_up + record.unanswered + record.stalled;
+    asked == 0 && waited.is_zero() && record.exchanges.is_empty()
 }
 
 fn has_answered(record: &Record) -> bool {

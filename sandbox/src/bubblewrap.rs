@@ -18,6 +18,13 @@ pub(crate) const CONTROL: &str = "/run/sandbox/control";
 
 /// Parts of the system besides `/usr`; links stay links, and what is missing is left out.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// Returns whether every sandbox shows what lies at `path`, for it is part of the system.
+#[must_use]
+pub fn shows(path: &Path) -> bool {
+    path.starts_with("/usr") || SYSTEM.iter().any(|part| path.starts_with(part))
+}
+
 /// Parts of `/etc` that programs do not work without. None of them holds a secret, not even one that
 /// only the superuser may read: private keys lie beside the certificates.
 pub(crate) const ETC: [&str; 13] = [

@@ -42,6 +42,7 @@ mod tree;
 mod watch;
 mod wire;
 
+pub use bubblewrap::shows;
 pub use cgroup::Cgroups;
 pub use error::Error;
 pub use facility::{Bubblewrap, Landlock, ProcMount};

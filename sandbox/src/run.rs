@@ -235,12 +235,9 @@ async fn run(
         (Vec::new(), Vec::new())
     });
     let (stdout, stderr) = (out.finish(), err.finish());
-    if disk::is_starved(
-        &ending,
-        [&stdout, &stderr],
-        !task.collect.is_empty(),
-        &files,
-    ) && disk::is_full(&room.folder)
+    let wants_files = !task.collect.is_empty();
+    if disk::is_full(&room.folder)
+        && disk::is_starved(&ending, [&stdout, &stderr], wants_files, &files)
     {
         let why = "the disk of this machine was full at its end; make room there";
         ending = or_lost(ending, why.to_owned());

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use skillopt_backends::clean::scrub;
 use skillopt_backends::{CallError, ChatReply, Worked};
 use skillopt_core::job::Usage;
-use skillopt_runtime::redact::redact;
 
 use crate::cli::Version;
 use crate::run::Finished;
@@ -90,7 +90,7 @@ fn reply(finished: Finished, backend: &str, key: &str) -> Result<(ChatReply, Wor
         trace,
     };
     if is_direct {
-        scrub(&mut worked, key);
+        scrub(&mut worked, &[key]);
     }
     Ok((ChatReply::text(text, usage), worked))
 }
@@ -106,23 +106,5 @@ fn own_usage(finished: &Finished) -> Usage {
         reasoning_tokens: told.reasoning_output_tokens.unwrap_or(0),
         cache_write_tokens: told.cache_write_input_tokens.unwrap_or(0),
         ..Usage::default()
-    }
-}
-
-/// Takes a key out of what an agent did that could read it.
-fn scrub(worked: &mut Worked, key: &str) {
-    for entry in worked.trace.iter_mut().chain(worked.facts.values_mut()) {
-        let text = entry.to_string();
-        if text.contains(key)
-            && let Ok(clean) = serde_json::from_str(&redact(&text, &[key]))
-        {
-            *entry = clean;
-        }
-    }
-    for bytes in worked.files.values_mut() {
-        let holds = bytes.windows(key.len()).any(|part| part == key.as_bytes());
-        if holds {
-            *bytes = redact(&String::from_utf8_lossy(bytes), &[key]).into_bytes();
-        }
     }
 }

@@ -32,10 +32,18 @@ impl super::Agent {
         let Ok(wanted) = Wanted::of(profile) else {
             return Ok(());
         };
-        let release = profile.settings.get("version");
-        let release = release.and_then(serde_json::Value::as_str);
-        let found = wanted.find(options, path, release.unwrap_or_default());
+        let found = wanted.find(options, path, Self::release_of(profile));
         found.map(|_| ())
+    }
+
+    /// Returns the release that a profile wants: the one that was tried, or `agent_version`; empty if
+    /// any will do.
+    #[must_use]
+    pub fn release_of(profile: &Profile) -> &str {
+        let release = profile.settings.get("version");
+        release
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default()
     }
 
     /// Names the program that a profile wants: the same for all that are served by the same.

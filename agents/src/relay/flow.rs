@@ -269,7 +269,7 @@ mod tests {
     use hyper::body::Body as _;
 
     use super::*;
-    use crate::relay::{AtMost, Caps, Gate as _, Open, Plan, Record, Tries, Trouble, Wire};
+    use crate::relay::{AtMost, Gate as _, Open, Plan, Record, Trouble, Wire};
 
     const SILENCE: Duration = Duration::from_secs(120);
 
@@ -293,17 +293,7 @@ mod tests {
 
     /// An answer that begins and then says nothing, which the task leaves after so long.
     async fn left_after(begins: &'static str, silent: Duration) -> Record {
-        let plan = Plan {
-            cli: Wire::Chat,
-            provider: Wire::Chat,
-            address: "http://h/v1".to_owned(),
-            credential: http::HeaderMap::new(),
-            model: "m".to_owned(),
-            marker: String::new(),
-            caps: Caps::default(),
-            tries: Tries::default(),
-        };
-        let log = Arc::new(Log::new(&plan, None));
+        let log = Arc::new(Log::new(&Plan::plain(), None));
         let ending = Ending {
             tap: Tap::new(Wire::Chat, true),
             request: Arc::default(),

@@ -195,7 +195,9 @@ impl Log {
     /// Notes a request with its answer. One that the CLI did not want to the end has no error: that is
     /// no failure of the provider's, and counts by its tokens.
     pub(super) fn add(&self, exchange: Exchange) {
-        let is_marker_seen = marker::stands_in(&self.marker, &exchange);
+        // Once is enough: a request may be large.
+        let was_seen = self.state().record.is_marker_seen;
+        let is_marker_seen = was_seen || marker::stands_in(&self.marker, &exchange);
         let mut state = self.state();
         let record = &mut state.record;
         record.is_marker_seen |= is_marker_seen;
@@ -253,33 +255,21 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::relay::{Said, Tokens, Tries, Wire};
+    use crate::relay::Said;
 
     fn log() -> Arc<Log> {
-        let plan = Plan {
-            cli: Wire::Chat,
-            provider: Wire::Chat,
-            address: "http://h/v1".to_owned(),
-            credential: http::HeaderMap::new(),
-            model: "m".to_owned(),
-            marker: String::new(),
-            caps: Caps::default(),
-            tries: Tries::default(),
-        };
-        Arc::new(Log::new(&plan, None))
+        Arc::new(Log::new(&Plan::plain(), None))
     }
 
     fn exchange(status: u16, finish: Option<&str>, error: Option<&str>) -> Exchange {
+        let said = Said {
+            finish: finish.map(str::to_owned),
+            error: error.map(str::to_owned),
+            ..Said::default()
+        };
         Exchange {
-            request: Arc::new(Value::Null),
             status,
-            tries: 1,
-            said: Said {
-                finish: finish.map(str::to_owned),
-                error: error.map(str::to_owned),
-                ..Said::default()
-            },
-            tokens: Tokens::default(),
+            ..Exchange::of(Value::Null, said)
         }
     }
 

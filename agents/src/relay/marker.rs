@@ -39,12 +39,10 @@ fn is_sent(line: &str, exchange: &Exchange) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;
-    use crate::relay::{Said, Tokens};
+    use crate::relay::Said;
 
     const SKILL: &str = "---\nname: s\ndescription: d\n---\n\n# Counting\n\n\
                          Always count \"twice\" before you write.\nThen stop.\n\n";
@@ -77,13 +75,8 @@ mod tests {
             (frame("# Counting"), false),
             (String::new(), false),
         ] {
-            let exchange = Exchange {
-                request: Arc::new(json!({"messages": [{"content": sent}]})),
-                status: 200,
-                tries: 1,
-                said: Said::default(),
-                tokens: Tokens::default(),
-            };
+            let sent_on = json!({"messages": [{"content": sent}]});
+            let exchange = Exchange::of(sent_on, Said::default());
             assert_eq!(stands_in(&of(SKILL), &exchange), want, "{sent}");
             assert!(!stands_in("", &exchange));
         }

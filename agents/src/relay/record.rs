@@ -96,6 +96,20 @@ pub struct Exchange {
     pub tokens: Tokens,
 }
 
+#[cfg(test)]
+impl Exchange {
+    /// One that was answered at once, and cost nothing.
+    pub(crate) fn of(request: serde_json::Value, said: Said) -> Self {
+        Self {
+            request: std::sync::Arc::new(request),
+            status: 200,
+            tries: 1,
+            said,
+            tokens: Tokens::default(),
+        }
+    }
+}
+
 impl Exchange {
     /// Returns whether a text stands in what the CLI sent.
     #[must_use]

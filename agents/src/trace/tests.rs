@@ -1,19 +1,7 @@
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::*;
-use crate::relay::{Exchange, Said, Tokens};
-
-fn exchange(request: Value, said: Said) -> Exchange {
-    Exchange {
-        request: Arc::new(request),
-        status: 200,
-        tries: 1,
-        said,
-        tokens: Tokens::default(),
-    }
-}
+use crate::relay::{Exchange, Said};
 
 #[test]
 fn calls_stand_with_what_they_gave_back() {
@@ -33,8 +21,8 @@ fn calls_stand_with_what_they_gave_back() {
     ] {
         let record = Record {
             exchanges: vec![
-                exchange(json!({}), calls.clone()),
-                exchange(last, done.clone()),
+                Exchange::of(json!({}), calls.clone()),
+                Exchange::of(last, done.clone()),
             ],
             ..Record::default()
         };
@@ -107,9 +95,9 @@ fn an_output_stands_with_its_own_call_in_whatever_order_it_came_back() {
         for last in [later.clone(), dropped] {
             let record = Record {
                 exchanges: vec![
-                    exchange(json!({}), both.clone()),
-                    exchange(later.clone(), Said::default()),
-                    exchange(last, Said::default()),
+                    Exchange::of(json!({}), both.clone()),
+                    Exchange::of(later.clone(), Said::default()),
+                    Exchange::of(last, Said::default()),
                 ],
                 ..Record::default()
             };
@@ -139,9 +127,9 @@ fn a_call_that_never_came_back_takes_no_other_calls_output() {
     ]});
     let record = Record {
         exchanges: vec![
-            exchange(json!({}), said("lost")),
-            exchange(json!({}), said("kept")),
-            exchange(later, Said::default()),
+            Exchange::of(json!({}), said("lost")),
+            Exchange::of(json!({}), said("kept")),
+            Exchange::of(later, Said::default()),
         ],
         ..Record::default()
     };
@@ -188,8 +176,8 @@ fn a_call_that_failed_is_told_from_one_that_worked() {
     ] {
         let record = Record {
             exchanges: vec![
-                exchange(json!({}), said.clone()),
-                exchange(later.clone(), Said::default()),
+                Exchange::of(json!({}), said.clone()),
+                Exchange::of(later.clone(), Said::default()),
             ],
             ..Record::default()
         };
@@ -211,7 +199,7 @@ fn a_trace_is_bounded_and_the_last_words_stand_by_themselves() {
         ..Said::default()
     };
     let all = (0..200).map(|_| said.clone()).chain([done]);
-    let exchanges = all.map(|said| exchange(json!({}), said));
+    let exchanges = all.map(|said| Exchange::of(json!({}), said));
     let record = Record {
         exchanges: exchanges.collect(),
         ..Record::default()

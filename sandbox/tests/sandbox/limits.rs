@@ -135,6 +135,7 @@ fn a_group_above_that_is_full_is_not_the_programs_fault() {
         .args(["-c", JOIN, "join", "true"])
         .status();
     if can.unwrap().code() == Some(77) {
+        eprintln!("not tried: no group of version 1 can be made here");
         return;
     }
     let test = "limits::a_group_above_that_is_full_is_not_the_programs_fault";
