@@ -143,14 +143,11 @@ pub(crate) enum Effort<'a> {
 
 impl Effort<'_> {
     fn told(self, options: Options<'_>, shared: &str) -> String {
-        let own = match self {
-            Self::Key(key) => options.text(key),
-            Self::Shared | Self::Chosen | Self::Never => None,
-        };
         match self {
             Self::Never => String::new(),
             Self::Chosen if shared == USUAL_EFFORT => String::new(),
-            _ => own.unwrap_or_else(|| shared.to_owned()),
+            Self::Key(key) => options.text(key).unwrap_or_else(|| shared.to_owned()),
+            Self::Shared | Self::Chosen => shared.to_owned(),
         }
     }
 }

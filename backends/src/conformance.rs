@@ -15,13 +15,14 @@ pub mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use skillopt_core::job::Profile;
 use skillopt_core::secret::Secret;
 
 pub use self::properties::*;
 use self::server::{Reply, Server};
 use self::wire::Wire;
+use crate::contract::{Content, Image, Part, Tool, ToolChoice};
 use crate::declare::{Local, Options};
 use crate::{ChatModel, ChatRequest, Http, Message, Role, registry};
 
@@ -81,7 +82,7 @@ impl Kit {
             found.map(|(_, value)| Value::from(*value))
         };
         let options = Options(&get);
-        let mut profile = profile(self.backend, "target", self.model);
+        let mut profile = Profile::bare("target", self.backend, self.model);
         let declared = registry::find(self.backend).expect("a backend of that name");
         (declared.describe)(options, &mut profile);
         let local = Local {
@@ -121,18 +122,33 @@ impl Kit {
     }
 }
 
-/// Returns a profile without settings.
-fn profile(backend: &str, role: &str, model: &str) -> Profile {
-    Profile {
-        role: role.to_owned(),
-        backend: backend.to_owned(),
-        model: model.to_owned(),
-        endpoint: String::new(),
-        temperature: None,
-        max_tokens: 0,
-        reasoning_effort: String::new(),
-        settings: Map::new(),
+/// A picture of one dot, in base64.
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// Asks what is on it.
+fn picture() -> Message {
+    Message {
+        content: Content::Parts(vec![
+            Part::Text("What is on it?".to_owned()),
+            Part::Image(Image {
+                url: format!("data:image/png;base64,{DOT}"),
+                detail: None,
+            }),
+        ]),
+        ..Message::text(Role::User, "")
     }
+}
+
+/// Has one tool called.
+fn with_tool(mut request: ChatRequest) -> ChatRequest {
+    request.tools = vec![Tool::Function {
+        name: "look_up".to_owned(),
+        description: "Looks a city up.".to_owned(),
+        parameters: json!({"type": "object", "properties": {"city": {"type": "string"}},
+            "required": ["city"]}),
+    }];
+    request.tool_choice = Some(ToolChoice::Required);
+    request
 }
 
 /// Returns what the suite asks.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use skillopt_core::job::Profile;
 use skillopt_core::secret::Secret;
 
@@ -44,16 +44,7 @@ async fn ask_within(
         let found = words.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    let mut profile = Profile {
-        role: "target".to_owned(),
-        backend: backend.to_owned(),
-        model: "m".to_owned(),
-        endpoint: String::new(),
-        temperature: None,
-        max_tokens: 0,
-        reasoning_effort: String::new(),
-        settings: Map::new(),
-    };
+    let mut profile = Profile::bare("target", backend, "m");
     (registry::find(backend).unwrap().describe)(Options(&option), &mut profile);
     let http = Http::new();
     let local = Local {

@@ -1,6 +1,5 @@
 //! The checks that look at more than one value (training spec 7.8, D16, D35).
 
-use serde_json::Map;
 use skillopt_backends::registry;
 use skillopt_core::job::Profile;
 
@@ -296,14 +295,9 @@ fn untold(config: &RunConfig, findings: &mut Findings<'_>) {
     let backend = config.target_backend.as_str();
     let told = |effort: &str, max_tokens: u32| {
         let mut profile = Profile {
-            role: Role::Target.as_str().to_owned(),
-            backend: backend.to_owned(),
-            model: config.target_model.clone(),
-            endpoint: String::new(),
-            temperature: None,
             max_tokens,
             reasoning_effort: effort.to_owned(),
-            settings: Map::new(),
+            ..Profile::bare(Role::Target.as_str(), backend, &config.target_model)
         };
         config.backends.describe(Role::Target, &mut profile);
         profile

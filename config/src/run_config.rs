@@ -239,7 +239,7 @@ settings! {
     target_answer_mode: AnswerMode = "model.target_answer_mode", choice(AnswerMode::WORDS), AnswerMode::Free, FLAG;
     /// Show the optimizer what a `codex_exec` target did, with a summary, not only what it said; what other agents did is always shown.
     codex_trace_to_optimizer: bool = "model.codex_trace_to_optimizer", Kind::Bool, true, FLAG;
-    /// Seconds one optimizer call may take.
+    /// Seconds one optimizer call may take; its backend's own `…_timeout_seconds` counts unless this is set.
     optimizer_timeout: f64 = "model.optimizer_timeout", float(0.001, 86_400.0), 300.0, FILE_OPS;
     /// Attempts of one call before the run pauses.
     retry_attempts: u32 = "model.retry_attempts", Kind::Int { min: 1, max: 1000 }, 8, FILE_OPS;
@@ -291,16 +291,8 @@ impl RunConfig {
         let backend = registry::find(&self.target_backend).filter(|_| !self.has_agent())?;
         let mut names = backend.keys.iter().map(|key| key.base);
         let key = names.find(|name| name.ends_with("_max_tokens"))?;
-        let mut profile = Profile {
-            role: Role::Target.as_str().to_owned(),
-            backend: self.target_backend.clone(),
-            model: self.target_model.clone(),
-            endpoint: String::new(),
-            temperature: None,
-            max_tokens: 0,
-            reasoning_effort: String::new(),
-            settings: Map::new(),
-        };
+        let role = Role::Target.as_str();
+        let mut profile = Profile::bare(role, &self.target_backend, &self.target_model);
         self.backends.describe(Role::Target, &mut profile);
         (profile.max_tokens > 0).then_some((key, profile.max_tokens))
     }

@@ -263,6 +263,21 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Names a model, with nothing that changes its answers.
+    #[must_use]
+    pub fn bare(role: &str, backend: &str, model: &str) -> Self {
+        Self {
+            role: role.to_owned(),
+            backend: backend.to_owned(),
+            model: model.to_owned(),
+            endpoint: String::new(),
+            temperature: None,
+            max_tokens: 0,
+            reasoning_effort: String::new(),
+            settings: Map::new(),
+        }
+    }
+
     /// Names the account whose limits its calls share: the provider's address without a `/` at its
     /// end, or the backend if it has none.
     #[must_use]

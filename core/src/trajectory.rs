@@ -61,17 +61,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Renders its conversation alone.
+    /// Renders its conversation alone: the entries that are shown, a block of text each.
     #[must_use]
     pub fn conversation_text(&self) -> String {
-        self.blocks().join("\n")
-    }
-
-    /// Returns the entries that are shown, a block of text each.
-    fn blocks(&self) -> Vec<String> {
         let entries = self.conversation.iter();
         let shown = entries.filter(|entry| self.trace.shows(entry));
-        shown.map(entry).collect()
+        shown.map(entry).collect::<Vec<_>>().join("\n")
     }
 
     /// Returns the summary of what the agent did, if one is wanted: the file that an earlier program

@@ -8,12 +8,12 @@ mod script;
 use std::sync::Arc;
 
 use serde_json::Value;
-use skillopt_core::job::Usage;
+use skillopt_core::job::{Profile, Usage};
 
 pub use self::kits::{ALL, CLAUDE, CODEX, COPILOT};
 pub use self::properties::*;
 pub use self::script::{Act, Said, Script, Started};
-use super::{KEY, LONG, profile, question};
+use super::{KEY, LONG, question};
 use crate::declare::{Local, Options};
 use crate::{ChatModel, ChatRequest, Http, registry};
 
@@ -68,7 +68,7 @@ impl ProgramKit {
             found.map(|(_, value)| Value::from(*value))
         };
         let options = Options(&get);
-        let mut profile = profile(self.backend, self.role, self.model);
+        let mut profile = Profile::bare(self.role, self.backend, self.model);
         let declared = registry::find(self.backend).expect("a backend of that name");
         (declared.describe)(options, &mut profile);
         let local = Local {

@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::server::{Reply, Server};
-use super::{KEY, Kit};
-use crate::contract::{Content, Image, Part, Tool, ToolChoice};
-use crate::{CallError, ChatReply, ChatRequest, Disposition, Message, Outcome, Role};
+use super::{DOT, KEY, Kit, picture, with_tool};
+use crate::{CallError, ChatReply, ChatRequest, Disposition, Outcome};
 
 /// Shorter than any server of these properties is silent.
 const SHORT: Duration = Duration::from_millis(50);
@@ -61,16 +60,8 @@ pub async fn an_answer_without_a_word_is_empty(kit: &Kit) {
 
 /// The names and schemas go out, the arguments come back.
 pub async fn tools_are_offered_and_called(kit: &Kit) {
-    let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}},
-        "required": ["city"]});
     let arguments = json!({"city": "Paris"});
-    let mut request = kit.request();
-    request.tools = vec![Tool::Function {
-        name: "look_up".to_owned(),
-        description: "Looks a city up.".to_owned(),
-        parameters,
-    }];
-    request.tool_choice = Some(ToolChoice::Required);
+    let request = with_tool(kit.request());
     let whole = kit.reply(&(kit.wire.tool_call)("look_up", &arguments));
     let server = Server::start(move |_, _| whole.clone());
     let reply = kit.client(&server).chat(&request).await.expect("an answer");
@@ -90,24 +81,14 @@ pub async fn tools_are_offered_and_called(kit: &Kit) {
 
 /// The bytes of the image beside the text.
 pub async fn images_are_sent(kit: &Kit) {
-    let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let mut request = kit.request();
-    request.messages.push(Message {
-        content: Content::Parts(vec![
-            Part::Text("What is on it?".to_owned()),
-            Part::Image(Image {
-                url: format!("data:image/png;base64,{data}"),
-                detail: None,
-            }),
-        ]),
-        ..Message::text(Role::User, "")
-    });
+    request.messages.push(picture());
     let whole = kit.reply(&(kit.wire.answer)("A dot."));
     let server = Server::start(move |_, _| whole.clone());
     kit.client(&server).chat(&request).await.expect("an answer");
     let sent = server.seen()[0].json().to_string();
     assert!(
-        sent.contains(data) && sent.contains("What is on it?"),
+        sent.contains(DOT) && sent.contains("What is on it?"),
         "{sent}"
     );
 }

@@ -120,10 +120,16 @@ fn metered() -> Result<()> {
         "--package",
         "skillopt-worker",
     ];
-    let status = cargo(&[&head[..], &["--lib", test]].concat())
+    let ended = cargo(&[&head[..], &["--lib", test]].concat())
         .env("SKILLOPT_SOAK", METERED.to_string())
-        .stdout(std::process::Stdio::null())
-        .status()?;
-    ensure!(status.success(), "the test `{test}` ended with {status}");
+        .stderr(std::process::Stdio::inherit())
+        .output()?;
+    let said = String::from_utf8_lossy(&ended.stdout);
+    // A name that fits no test is a success to cargo.
+    ensure!(
+        ended.status.success() && said.contains(" 1 passed;"),
+        "the test `{test}` ended with {}: {said}",
+        ended.status
+    );
     Ok(())
 }

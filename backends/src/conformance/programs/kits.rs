@@ -1,9 +1,9 @@
 //! The programs that serve as text models.
 
 use serde_json::{Value, json};
-use skillopt_core::job::Usage;
 
 use super::{ProgramKit, Said, Says};
+use crate::conformance::wire::{CHAT_COMPLETIONS, MESSAGES};
 
 /// The Claude program, behind `claude_chat`.
 pub const CLAUDE: ProgramKit = ProgramKit {
@@ -25,15 +25,7 @@ pub const CLAUDE: ProgramKit = ProgramKit {
                 "result": message, "api_error_status": status,
             })])
         },
-        usage: Usage {
-            calls: 1,
-            prompt_tokens: 11,
-            completion_tokens: 7,
-            cached_tokens: 3,
-            reasoning_tokens: 0,
-            cache_write_tokens: 0,
-            truncated_calls: 0,
-        },
+        usage: MESSAGES.usage,
     },
 };
 
@@ -75,15 +67,7 @@ pub const CODEX: ProgramKit = ProgramKit {
         failure: |status, message| {
             turn_failed(None, &format!("unexpected status {status} x: {message}"))
         },
-        usage: Usage {
-            calls: 1,
-            prompt_tokens: 11,
-            completion_tokens: 7,
-            cached_tokens: 3,
-            reasoning_tokens: 2,
-            cache_write_tokens: 0,
-            truncated_calls: 0,
-        },
+        usage: CHAT_COMPLETIONS.usage,
     },
 };
 

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use skillopt_core::job::Schema;
 
 use super::{Act, ProgramKit, Said, Script, Started};
-use crate::conformance::KEY;
-use crate::contract::{Content, Image, Part, Tool, ToolChoice};
-use crate::{CallError, ChatReply, ChatRequest, Disposition, Message, Outcome, Role};
+use crate::conformance::{DOT, KEY, picture, with_tool};
+use crate::{CallError, ChatReply, ChatRequest, Disposition, Outcome};
 
 /// A program that hangs is given up after this.
 const SHORT: Duration = Duration::from_millis(500);
@@ -208,40 +207,23 @@ async fn refused(kit: &ProgramKit, request: &ChatRequest) {
 
 /// The bytes of the image beside the text.
 pub async fn images_are_sent_or_refused(kit: &ProgramKit) {
-    let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let mut request = kit.request();
-    request.messages.push(Message {
-        content: Content::Parts(vec![
-            Part::Text("What is on it?".to_owned()),
-            Part::Image(Image {
-                url: format!("data:image/png;base64,{data}"),
-                detail: None,
-            }),
-        ]),
-        ..Message::text(Role::User, "")
-    });
+    request.messages.push(picture());
     if !kit.takes_images {
         return refused(kit, &request).await;
     }
     let act = Act::Says((kit.says.answer)("A dot."));
     let (answer, started) = ask(kit, &act, &request).await;
     answer.expect("an answer");
-    let bytes = STANDARD.decode(data).expect("base64");
-    let has_image = started[0].was_given(data.as_bytes()) || started[0].was_given(&bytes);
+    let bytes = STANDARD.decode(DOT).expect("base64");
+    let has_image = started[0].was_given(DOT.as_bytes()) || started[0].was_given(&bytes);
     assert!(has_image, "{:?}", started[0].args);
     assert!(started[0].was_given(b"What is on it?"));
 }
 
 /// The names and schemas go out, the arguments come back.
 pub async fn tools_are_offered_and_called_or_refused(kit: &ProgramKit) {
-    let mut request = kit.request();
-    request.tools = vec![Tool::Function {
-        name: "look_up".to_owned(),
-        description: "Looks a city up.".to_owned(),
-        parameters: json!({"type": "object", "properties": {"city": {"type": "string"}},
-            "required": ["city"]}),
-    }];
-    request.tool_choice = Some(ToolChoice::Required);
+    let request = with_tool(kit.request());
     if !kit.takes_tools {
         return refused(kit, &request).await;
     }
