@@ -22,6 +22,7 @@ pub mod session;
 pub mod sweep;
 pub mod timings;
 pub mod train;
+pub mod usage;
 pub mod waits;
 
 pub use halt::Halt;

@@ -40,11 +40,7 @@ impl Payers {
     /// # Errors
     /// The prices cannot be read, or a cap in dollars needs one that is unknown.
     pub fn new(config: &RunConfig) -> Result<Self, PayError> {
-        let own = match config.budget_prices.as_str() {
-            "" => Prices::default(),
-            path => Prices::load(Path::new(path))?,
-        };
-        let prices = own.or(Prices::shipped()?);
+        let prices = prices(config)?;
         let is_capped = !caps(config).is_none();
         let payer = |model: &str| {
             let price = prices.price_of(model).map(|found| found.price);
@@ -133,6 +129,18 @@ pub fn caps(config: &RunConfig) -> Caps {
         tokens: config.budget_tokens,
         micro_usd: config.budget_usd.map(micro_usd),
     }
+}
+
+/// Reads the prices of a run: its own file goes before what is shipped.
+///
+/// # Errors
+/// They cannot be read.
+pub fn prices(config: &RunConfig) -> Result<Prices, PriceError> {
+    let own = match config.budget_prices.as_str() {
+        "" => Prices::default(),
+        path => Prices::load(Path::new(path))?,
+    };
+    Ok(own.or(Prices::shipped()?))
 }
 
 /// Returns US dollars in millionths, rounded down: a cap is not exceeded.

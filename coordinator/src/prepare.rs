@@ -336,17 +336,12 @@ pub fn profile(config: &RunConfig, role: Role) -> Profile {
         Role::Optimizer => (&config.optimizer_backend, &config.optimizer_model),
     };
     let mut profile = Profile {
-        role: role.as_str().to_owned(),
-        backend: backend.clone(),
-        model: model.clone(),
-        endpoint: String::new(),
-        temperature: None,
         max_tokens: match role {
             Role::Target => config.answer_limit_of_agents(),
             Role::Optimizer => 0,
         },
         reasoning_effort: config.reasoning_effort.as_str().to_owned(),
-        settings: Map::new(),
+        ..Profile::bare(role.as_str(), backend, model)
     };
     config.backends.describe(role, &mut profile);
     if backend == "simulated" {

@@ -3,7 +3,7 @@
 
 mod reading;
 mod scribe;
-mod set_aside;
+pub(crate) mod set_aside;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub const VERSION: u32 = 1;
 /// Paths of workers begin with this.
 pub const WORKERS: &str = "worker/";
+/// Most workers that are looked at.
+pub const WORKERS_MAX: usize = 2_000;
 /// Paths of wishes that a worker leave begin with this.
 pub const DRAINS: &str = "drain/";
 /// How often a worker writes its record.

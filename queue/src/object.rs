@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
+use skillopt_runtime::Retry;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::fault::Judge;
@@ -27,8 +28,12 @@ const BYTES_PER_SECOND_MIN: u64 = 256 << 10;
 const LOOK_MAX: Duration = Duration::from_secs(3);
 /// What is said of a place of which no call has come back yet.
 const SILENT: &str = "it does not answer; is it up, and are its address and region right?";
-/// First and longest wait before a call is made again that did not come through.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// When a call is made again that did not come through.
+const AGAIN: Retry = Retry {
+    attempts: u32::MAX,
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(2),
+};
 /// What the check writes and reads.
 const PROBE: (&str, &[u8]) = ("probe", b"skillopt");
 
@@ -55,7 +60,7 @@ struct Failed {
 struct Again {
     since: Instant,
     most: Duration,
-    next: Duration,
+    failures: u32,
 }
 
 impl Again {
@@ -63,7 +68,7 @@ impl Again {
         Self {
             since: Instant::now(),
             most,
-            next: AGAIN.0,
+            failures: 0,
         }
     }
 
@@ -72,12 +77,15 @@ impl Again {
     /// # Errors
     /// It may not.
     async fn wait(&mut self, failed: Failed) -> Result<(), Error> {
-        if !failed.on_the_way || self.since.elapsed() >= self.most {
-            return Err(failed.error);
+        self.failures = self.failures.saturating_add(1);
+        let is_worth_it = failed.on_the_way && self.since.elapsed() < self.most;
+        match AGAIN.wait(self.failures, None, 1.0) {
+            Some(wait) if is_worth_it => {
+                sleep(wait).await;
+                Ok(())
+            }
+            _ => Err(failed.error),
         }
-        sleep(self.next).await;
-        self.next = (self.next * 2).min(AGAIN.1);
-        Ok(())
     }
 }
 
@@ -214,12 +222,10 @@ impl Objects {
                 error: self.judge.says(SILENT),
             }),
         };
-        match &answer {
+        match answer.as_ref().map_err(|failed| &failed.error) {
             Ok(_) => call.answered(),
-            Err(failed) => match &failed.error {
-                Error::Io { detail, .. } => call.failed(detail),
-                error => call.failed(&error.to_string()),
-            },
+            Err(Error::Io { detail, .. }) => call.failed(detail),
+            Err(error) => call.failed(&error.to_string()),
         }
         answer
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use skillopt_core::job::{FailureClass, Key};
 use skillopt_queue::board::Expect;
-use skillopt_queue::fleet::{WORKERS, WorkerRecord};
+use skillopt_queue::fleet::{WORKERS, WORKERS_MAX, WorkerRecord};
 use skillopt_queue::queue::{Asked, DeadLetter, JobState};
 use skillopt_queue::{Lane, RunId, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -41,8 +41,6 @@ const LEFT: &str = "jobs-left";
 const EVERY: Duration = Duration::from_secs(2);
 /// How long it counts: no longer than the runs of a coordinator that died count as its own.
 const LIFETIME: Duration = LEASE;
-/// Workers that are counted.
-const WORKERS_MAX: usize = 2_000;
 /// Coordinators that are listened to.
 const TELLERS_MAX: usize = 1_000;
 /// Jobs set aside among which one is looked for.
@@ -185,7 +183,10 @@ impl Teller {
         let Some(found) = self.parts.board.get(&path).await? else {
             return Ok(RunState::Running);
         };
-        let record: RunRecord = decode(&found)?;
+        // One that cannot be read must not hide what is known of the others.
+        let Ok(record) = decode::<RunRecord>(&found) else {
+            return Ok(RunState::Running);
+        };
         let is_held = self.parts.board.holder(&path).await?.is_some();
         Ok(state(record, is_held))
     }

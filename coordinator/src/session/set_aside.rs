@@ -5,13 +5,18 @@ use std::collections::BTreeSet;
 use skillopt_core::job::Envelope;
 use skillopt_queue::queue::DeadLetter;
 
+/// Returns what people call the job; nothing if it is of another release.
+pub(crate) fn label(dead: &DeadLetter) -> Option<String> {
+    let envelope: Envelope = serde_json::from_slice(&dead.job).ok()?;
+    Some(envelope.job.label())
+}
+
 /// Names the job, the workers that had it, and where the rest is told.
 pub(super) fn cause(dead: &DeadLetter) -> String {
     let key = dead.key.0.short();
-    let envelope: Option<Envelope> = serde_json::from_slice(&dead.job).ok();
-    let job = envelope.map_or_else(
+    let job = label(dead).map_or_else(
         || format!("job `{key}`"),
-        |envelope| format!("{} (job `{key}`)", envelope.job.label()),
+        |label| format!("{label} (job `{key}`)"),
     );
     let workers: BTreeSet<&str> = dead.evidence.iter().map(|e| &*e.worker).collect();
     let workers: Vec<String> = workers.iter().map(|name| format!("`{name}`")).collect();

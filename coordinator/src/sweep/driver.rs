@@ -265,7 +265,9 @@ impl Sweeps {
                             cell.best = Some(ended.best);
                             cell.initial = Some(inputs.initial);
                         }
-                        Err(Error::Precondition(_)) => cell.refused = Some(FORGOTTEN.to_owned()),
+                        Err(Error::Precondition(why)) => {
+                            cell.refused = Some(format!("{FORGOTTEN}: {why}"));
+                        }
                         Err(error) => return Err(error),
                     },
                     None => {

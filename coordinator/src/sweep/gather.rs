@@ -227,7 +227,9 @@ impl Gather {
             facts.tokens = Some(ended.tokens);
             facts.cost = match self.prices(cell.bundle).await {
                 Ok(prices) => cost(ended.tokens, prices),
-                Err(Error::Precondition(_)) => Err(Missing::because(FORGOTTEN)),
+                Err(Error::Precondition(why)) => {
+                    Err(Missing::because(format!("{FORGOTTEN}: {why}")))
+                }
                 Err(error) => return Err(error),
             };
         }
@@ -271,7 +273,9 @@ impl Gather {
             Ok(Some(scores)) => return Ok(Ok(scores)),
             Ok(None) => {}
             // No wait brings them back, and the other cells are none the worse for it.
-            Err(Error::Precondition(_)) => return Ok(Err(Missing::because(FORGOTTEN))),
+            Err(Error::Precondition(why)) => {
+                return Ok(Err(Missing::because(format!("{FORGOTTEN}: {why}"))));
+            }
             Err(error) => return Err(error),
         }
         let mut all = sweep.checks.iter().zip(checks);
@@ -350,8 +354,9 @@ pub fn stands(cell: &Cell, now: Option<&RunNow>) -> (String, String) {
 }
 
 /// What is said of a cell whose inputs are gone.
-pub const FORGOTTEN: &str = "the inputs of the cell are no longer kept (`--keep-days` of the \
-                             coordinator); submit the sweep again to have them";
+pub const FORGOTTEN: &str = "the inputs of the cell cannot be had any more (`--keep-days` of the \
+                             coordinator says how long they are kept); submit the sweep again to \
+                             have them";
 
 /// What a cell says that was cancelled before it began.
 pub const CANCELLED: &str = "cancelled before it began";

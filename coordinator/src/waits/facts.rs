@@ -176,10 +176,20 @@ impl Facts {
     /// Returns the same for the jobs of the runs that `is_meant` alone.
     #[must_use]
     pub fn only(&self, is_meant: impl Fn(&RunId) -> bool) -> Self {
-        let mut facts = self.clone();
-        facts.lines.retain(|line| is_meant(&line.run));
-        facts.released.retain(|job| is_meant(&job.run));
-        facts.left.retain(|left| is_meant(&left.run));
-        facts
+        // Of all the jobs only those are copied that are meant.
+        let lines = self.lines.iter().filter(|line| is_meant(&line.run));
+        let released = self.released.iter().filter(|job| is_meant(&job.run));
+        let left = self.left.iter().filter(|left| is_meant(&left.run));
+        Self {
+            now: self.now,
+            runs: self.runs.clone(),
+            lines: lines.cloned().collect(),
+            released: released.cloned().collect(),
+            left: left.cloned().collect(),
+            lanes: self.lanes.clone(),
+            accounts: self.accounts.clone(),
+            store_pressure: self.store_pressure.clone(),
+            values_away: self.values_away.clone(),
+        }
     }
 }

@@ -341,15 +341,10 @@ impl Queue for RedisQueue {
 
 /// Reads who waits for a job.
 fn read_asked(parts: &[Value]) -> Option<Asked> {
-    let name = |value: &Value| {
-        std::str::from_utf8(reply::bytes(value))
-            .ok()
-            .map(str::to_owned)
-    };
     let (head, runs) = parts.split_at_checked(2)?;
-    let runs = runs.iter().map(|run| Some(RunId::new(&name(run)?)));
+    let runs = runs.iter().map(|run| Some(RunId::new(reply::text(run)?)));
     Some(Asked {
-        lane: Lane::new(&name(&head[0])?),
+        lane: Lane::new(reply::text(&head[0])?),
         // Jobs are numbered by the microsecond in which they came.
         since: Timestamp::from_ms(reply::count(&head[1])? / 1_000),
         runs: runs.collect::<Option<_>>()?,
@@ -358,17 +353,12 @@ fn read_asked(parts: &[Value]) -> Option<Asked> {
 
 /// Reads a part of the counts by run, and where to go on.
 fn read_runs(answer: &[Value]) -> Option<(u64, Vec<RunStats>)> {
-    let name = |value: &Value| {
-        std::str::from_utf8(reply::bytes(value))
-            .ok()
-            .map(str::to_owned)
-    };
     let size = |value: &Value| usize::try_from(reply::count(value)?).ok();
     let (cursor, rest) = answer.split_first()?;
     let stats = |part: &[Value]| {
         Some(RunStats {
-            run: RunId::new(&name(&part[0])?),
-            lane: Lane::new(&name(&part[1])?),
+            run: RunId::new(reply::text(&part[0])?),
+            lane: Lane::new(reply::text(&part[1])?),
             waiting: size(&part[2])?,
             leased: size(&part[3])?,
             oldest: Timestamp::from_ms(reply::count(&part[4])? / 1_000),
@@ -387,7 +377,7 @@ impl RedisQueue {
             let size = |i: usize| usize::try_from(number(i)?).ok();
             let lane = |part: &[Value]| {
                 Some(LaneStats {
-                    lane: Lane::new(std::str::from_utf8(reply::bytes(&part[0])).ok()?),
+                    lane: Lane::new(reply::text(&part[0])?),
                     queued: usize::try_from(reply::count(&part[1])?).ok()?,
                     oldest: Duration::from_millis(reply::count(&part[2])?),
                 })

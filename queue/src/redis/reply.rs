@@ -29,11 +29,16 @@ pub(super) fn bytes(value: &Value) -> &[u8] {
     }
 }
 
+/// A text as one; nothing if it is not in UTF-8.
+pub(super) fn text(value: &Value) -> Option<&str> {
+    std::str::from_utf8(bytes(value)).ok()
+}
+
 /// A number, as such or as a text.
 pub(super) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
-        other => std::str::from_utf8(bytes(other)).ok()?.parse().ok(),
+        other => text(other)?.parse().ok(),
     }
 }
 

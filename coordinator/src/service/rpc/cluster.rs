@@ -87,7 +87,7 @@ impl Cluster for Desk {
                 let part = usage::part(by)?;
                 let purses = self.anyone(&caller, &asked.id).await?;
                 let tallies = self.parts.ledger.tallies(&purses).await;
-                let rows = usage::by_part(&tallies.map_err(Error::from)?, part);
+                let rows = crate::usage::by_part(&tallies.map_err(Error::from)?, part);
                 let by = by.to_owned();
                 return Ok(Response::new(v1::UsageResponse { rows, by }));
             }
@@ -103,7 +103,9 @@ impl Cluster for Desk {
         let known = balances.iter().zip(tallies.map_err(Error::from)?);
         let rows = named.into_iter().zip(known);
         let rows = rows
-            .map(|((_, id, name), (balance, tally))| usage::of_purse(id, name, balance, &tally))
+            .map(|((_, id, name), (balance, tally))| {
+                crate::usage::of_purse(id, name, balance, &tally)
+            })
             .collect();
         let by = by.to_owned();
         Ok(Response::new(v1::UsageResponse { rows, by }))
@@ -140,7 +142,7 @@ impl Cluster for Desk {
         let now = now.first().copied().unwrap_or_default();
         let tallies = ledger.tallies(&purse).await.map_err(Error::from)?;
         let tally = tallies.into_iter().next().unwrap_or_default();
-        let row = usage::of_purse(asked.tenant.clone(), asked.tenant, &now, &tally);
+        let row = crate::usage::of_purse(asked.tenant.clone(), asked.tenant, &now, &tally);
         let tenant = Some(row);
         Ok(Response::new(v1::SetCapsResponse { tenant }))
     }

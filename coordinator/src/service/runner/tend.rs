@@ -1,6 +1,7 @@
 //! Keeps what runs need that wait or go on for long: a store drops what nobody uses for a time, and
 //! a log names the answers it was made from only indirectly.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use skillopt_queue::board::{self, Expect};
@@ -29,6 +30,7 @@ impl Runner {
     async fn tend_all(&self) -> Result<(), board::Error> {
         let board = self.table.board();
         let mut after = String::new();
+        let mut open = BTreeMap::new();
         loop {
             let page = board.list(&RunRecord::path(""), &after, PAGE).await?;
             let Some(last) = page.last() else {
@@ -39,19 +41,29 @@ impl Runner {
                 let Ok(stored) = decode_run(record) else {
                     continue;
                 };
-                if !stored.run.state.is_over() || self.is_awaited(&stored.run).await? {
-                    self.tend_one(&stored.run).await;
+                let run = &stored.run;
+                if !run.state.is_over() || self.is_awaited(run, &mut open).await? {
+                    self.tend_one(run).await;
                 }
             }
         }
     }
 
     /// Returns whether a run that is over is a cell of a sweep that is not: its results rest on it.
-    async fn is_awaited(&self, run: &RunRecord) -> Result<bool, board::Error> {
+    /// `open` is what is known of sweeps already.
+    async fn is_awaited(
+        &self,
+        run: &RunRecord,
+        open: &mut BTreeMap<String, bool>,
+    ) -> Result<bool, board::Error> {
         if run.sweep.is_empty() {
             return Ok(false);
         }
+        if let Some(is_open) = open.get(&run.sweep) {
+            return Ok(*is_open);
+        }
         let mark = self.table.board().get(&Sweep::mark(&run.sweep)).await?;
+        open.insert(run.sweep.clone(), mark.is_some());
         Ok(mark.is_some())
     }
 

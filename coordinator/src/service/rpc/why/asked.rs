@@ -35,15 +35,15 @@ pub(super) async fn beginning(
 /// the caller's runs wait for them; those in the queue only if this coordinator asked for them.
 async fn mine(desk: &Desk, caller: &Caller, id: &str) -> Result<BTreeSet<Key>, Error> {
     let digits = id.to_ascii_lowercase();
-    let mut asked: Vec<(Key, Vec<RunId>)> = desk.teller.wanted(&digits);
     let dead = desk.teller.set_aside(&digits).await?;
-    asked.extend(dead.iter().map(|letter| (letter.key, letter.runs.clone())));
-    let mut keys = BTreeSet::new();
     if caller.is_global {
-        keys.extend(desk.teller.released(&digits));
+        let mut keys = desk.teller.released(&digits);
         keys.extend(dead.iter().map(|letter| letter.key));
         return Ok(keys);
     }
+    let mut asked: Vec<(Key, Vec<RunId>)> = desk.teller.wanted(&digits);
+    asked.extend(dead.iter().map(|letter| (letter.key, letter.runs.clone())));
+    let mut keys = BTreeSet::new();
     for (key, runs) in asked {
         if is_any_mine(desk, caller, &runs).await? {
             keys.insert(key);

@@ -1,6 +1,6 @@
 //! Why one job is not moving, and what became of it.
 
-use skillopt_core::job::{Envelope, Key};
+use skillopt_core::job::Key;
 use skillopt_proto::v1;
 use skillopt_queue::Timestamp;
 use skillopt_queue::queue::{DeadLetter, JobState};
@@ -12,6 +12,7 @@ use super::super::Desk;
 use super::asked::is_mine;
 use super::reply::response;
 use crate::read_model::{WaitReason, span};
+use crate::session::set_aside::label;
 use crate::waits::Code;
 
 pub(super) async fn job(desk: &Desk, caller: &Caller, key: Key) -> Result<v1::WhyResponse, Error> {
@@ -91,8 +92,7 @@ async fn set_aside(
 }
 
 fn headline(letter: &DeadLetter) -> String {
-    let envelope: Option<Envelope> = serde_json::from_slice(&letter.job).ok();
-    let job = envelope.map_or_else(|| "it".to_owned(), |envelope| envelope.job.label());
+    let job = label(letter).unwrap_or_else(|| "it".to_owned());
     let tries = match letter.deliveries {
         1 => "one try".to_owned(),
         n => format!("{n} tries"),
