@@ -15,9 +15,6 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// How long a worker that leaves tries to say so.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
 
-/// Records of one page.
-const PAGE: usize = 100;
-
 /// Longest name of a job, in bytes: a record that is too large for the board is no sign of life.
 const LABEL_BYTES_MAX: usize = 120;
 
@@ -88,7 +85,7 @@ impl<'a> Beat<'a> {
         board
             .put(&self.path, value.into(), Expect::Any, Some(fleet::KEPT_FOR))
             .await?;
-        if !record.lacks.is_empty() {
+        if self.shift.lacks.is_asked() {
             let others = self.others(board, now_ms).await?;
             self.shift.lacks.compare(&others, &record.lanes);
         }
@@ -107,19 +104,12 @@ impl<'a> Beat<'a> {
         board: &dyn Board,
         now_ms: u64,
     ) -> Result<Vec<WorkerRecord>, board::Error> {
-        let mut others = Vec::new();
-        let mut after = String::new();
-        loop {
-            let page = board.list(fleet::WORKERS, &after, PAGE).await?;
-            let Some(last) = page.last() else {
-                return Ok(others);
-            };
-            after.clone_from(&last.path);
-            let records = page.iter().filter(|entry| entry.path != self.path);
-            let records =
-                records.filter_map(|e| serde_json::from_slice::<WorkerRecord>(&e.value).ok());
-            others.extend(records.filter(|record| record.state_at(now_ms) == "well"));
-        }
+        let found = board.list(fleet::WORKERS, "", fleet::WORKERS_MAX).await?;
+        let others = found.iter().filter(|record| record.path != self.path);
+        let others = others.filter_map(|r| serde_json::from_slice::<WorkerRecord>(&r.value).ok());
+        Ok(others
+            .filter(|other| other.state_at(now_ms) == "well")
+            .collect())
     }
 
     fn record(&self, started_ms: u64, now_ms: u64) -> WorkerRecord {

@@ -135,7 +135,7 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
         }
     };
     let wait = next_wait(disposition, &policy(envelope.limits), retries + 1, unit);
-    let said = cause.clone();
+    let said = is_machine.then(|| cause.clone());
     let delivery = match wait {
         Some(wait) => Delivery::Later {
             wait,
@@ -152,12 +152,12 @@ fn judge(trouble: Trouble, envelope: &Envelope, retries: u32, unit: f64) -> Deli
             Delivery::Lost(Failure { class, cause })
         }
     };
-    match is_machine {
-        true => Delivery::Ours {
-            cause: said,
+    match said {
+        Some(cause) => Delivery::Ours {
+            cause,
             alone: Box::new(delivery),
         },
-        false => delivery,
+        None => delivery,
     }
 }
 

@@ -65,9 +65,9 @@ impl Hedge {
         known.answered.notify_one();
     }
 
-    /// Returns when a copy of a call is to be made that began at `since`. Of a thousand calls at most `permille` are copied; a call for which there is no copy left gets one
-    /// later, when others were answered, since those that hang wait longer than those that are a
-    /// little slow.
+    /// Returns when a copy of a call is to be made that began at `since`. Of a thousand calls at most
+    /// `permille` are copied; a call for which there is no copy left gets one later, when others were
+    /// answered, since those that hang wait longer than those that are a little slow.
     pub(crate) async fn due(&self, model: &str, permille: u32, since: Instant) {
         loop {
             match self.look(model, permille, since.elapsed()) {

@@ -11,34 +11,34 @@ use skillopt_queue::fleet::{LACKS_MAX, WorkerRecord};
 
 /// What this worker lacks.
 #[derive(Debug, Default)]
-pub(crate) struct Lacks(Mutex<BTreeMap<String, Others>>);
+pub(crate) struct Lacks(Mutex<BTreeMap<String, Asked>>);
 
-/// What is known of other workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Others {
-    /// Nothing yet.
-    Unknown,
-    /// One does not say that it may not call the server.
-    May,
-    /// All say so, or there is no other.
-    MayNot,
+/// Whether a job wanted a server lately, and what a look at the others said then. It is not kept: whoever
+/// heard that a run has paused may have started a worker that can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Asked {
+    /// Not since the last look.
+    #[default]
+    Not,
+    /// Nobody has looked since.
+    Since,
+    /// All others said at the last look that they may not call it either, or there was none.
+    InVain,
 }
 
 impl Lacks {
     /// Notes that this worker may not call `endpoint`, and returns whether nobody else may either, as
-    /// far as was seen last. That is said once of each look at the others: whoever goes on after it
-    /// was told may have started one that can.
+    /// far as was seen since it was asked before.
     pub(crate) fn nobody_may_call(&self, endpoint: &str) -> bool {
         let mut servers = self.lock();
-        if let Some(others) = servers.get_mut(endpoint) {
-            return std::mem::replace(others, Others::Unknown) == Others::MayNot;
-        }
         // Of more servers nobody could be told: their jobs pause.
-        if servers.len() >= LACKS_MAX {
+        if !servers.contains_key(endpoint) && servers.len() >= LACKS_MAX {
             return true;
         }
-        servers.insert(endpoint.to_owned(), Others::Unknown);
-        false
+        let asked = servers.entry(endpoint.to_owned()).or_default();
+        let is_in_vain = *asked == Asked::InVain;
+        *asked = if is_in_vain { Asked::Not } else { Asked::Since };
+        is_in_vain
     }
 
     /// Returns the servers, for the board.
@@ -46,20 +46,25 @@ impl Lacks {
         self.lock().keys().cloned().collect()
     }
 
+    /// Returns whether it matters what others say.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.lock().values().any(|asked| *asked != Asked::Not)
+    }
+
     /// Takes in what others say that take jobs; those that do none of ours do not count.
     pub(crate) fn compare(&self, others: &[WorkerRecord], lanes: &[String]) {
-        for (endpoint, known) in self.lock().iter_mut() {
-            let may = |other: &&WorkerRecord| {
+        for (endpoint, asked) in self.lock().iter_mut() {
+            let may = |other: &WorkerRecord| {
                 !other.lacks.contains(endpoint) && other.lanes.iter().any(|l| lanes.contains(l))
             };
-            *known = match others.iter().find(may) {
-                Some(_) => Others::May,
-                None => Others::MayNot,
+            *asked = match asked {
+                Asked::Since if !others.iter().any(may) => Asked::InVain,
+                _ => Asked::Not,
             };
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Others>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Asked>> {
         // No section under this lock can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,6 +95,12 @@ mod tests {
             assert_eq!(lacks.nobody_may_call("a"), is_lost, "{others:?}");
             assert!(!lacks.nobody_may_call("a"), "nobody has looked since");
         }
+        // What was seen is no answer to what is asked long after.
+        assert!(lacks.is_asked());
+        for _ in 0..2 {
+            lacks.compare(&[], &ours);
+        }
+        assert!(!lacks.is_asked() && !lacks.nobody_may_call("a"));
         assert!(!lacks.nobody_may_call("b"));
         let servers: Vec<_> = lacks.servers().into_iter().collect();
         assert_eq!(servers, ["a", "b"]);

@@ -277,29 +277,28 @@ impl Meter {
         if which.hedge_permille == 0 || is_capped {
             return first.await;
         }
-        tokio::pin!(first);
-        let mut copies = FuturesUnordered::new();
-        for number in 1.. {
-            let due = self
-                .hedge
-                .due(&request.model, which.hedge_permille, Instant::now());
-            tokio::pin!(due);
-            loop {
-                tokio::select! {
-                    biased;
-                    answer = &mut first => return answer,
-                    // One that fails decides nothing.
-                    answer = copies.next(), if !copies.is_empty() => {
-                        if let Some(Ok(reply)) = answer {
-                            return Ok(reply);
-                        }
+        let permille = which.hedge_permille;
+        let late = || self.hedge.due(&request.model, permille, Instant::now());
+        let due = late();
+        tokio::pin!(first, due);
+        let (mut copies, mut number) = (FuturesUnordered::new(), 0);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut first => return answer,
+                // One that fails decides nothing.
+                answer = copies.next(), if !copies.is_empty() => {
+                    if let Some(Ok(reply)) = answer {
+                        return Ok(reply);
                     }
-                    () = &mut due => break,
+                }
+                () = &mut due => {
+                    number += 1;
+                    copies.push(self.copy(number, which, model, request));
+                    due.set(late());
                 }
             }
-            copies.push(self.copy(number, which, model, request));
         }
-        first.await
     }
 
     /// Makes a copy of a call; it is counted when it is dropped.

@@ -49,6 +49,8 @@ pub(super) struct Model {
     pub(super) unblock: AtomicBool,
     /// This machine cannot make clients.
     pub(super) is_broken: AtomicBool,
+    /// Worker `w1` may not call its server.
+    pub(super) is_foreign: AtomicBool,
 }
 
 pub(super) struct Gate(pub(super) Semaphore);
@@ -288,7 +290,18 @@ impl Rig {
 
     pub(super) fn worker(&self, settings: Settings) -> Worker {
         let model = Arc::clone(&self.model);
+        let name = Arc::clone(&settings.name);
         let factory: ModelFactory = Arc::new(move |_: &Profile| {
+            if &*name == "w1" && model.is_foreign.load(Ordering::SeqCst) {
+                return Err(Unusable::Elsewhere {
+                    endpoint: "http://models".to_owned(),
+                    error: Box::new(CallError::Misconfigured {
+                        endpoint: "http://models".to_owned(),
+                        status: 0,
+                        detail: "no credential".to_owned(),
+                    }),
+                });
+            }
             if model.is_broken.load(Ordering::SeqCst) {
                 return Err(Unusable::Here("no client can be made".to_owned()));
             }

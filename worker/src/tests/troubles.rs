@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use skillopt_core::job::{Failure, FailureClass};
+use skillopt_queue::fleet::WorkerRecord;
 use skillopt_queue::{Ended, Queue as _};
 
 use super::rig::{Rig, Running, answers, until};
@@ -93,6 +94,57 @@ async fn a_worker_alone_tries_again_what_its_machine_failed_and_then_says_so() {
     let cause = &failure.cause;
     assert!(cause.contains("a fault of this machine"), "{cause}");
     running.drain().await;
+}
+
+/// A job waits half a second each time that it came to a worker that may not call its server.
+async fn end(rig: &Rig, job: &str) -> Ended {
+    let mut notices = rig.submit(&[job]).await;
+    let ended = notices.next(1);
+    tokio::pin!(ended);
+    loop {
+        tokio::select! {
+            notices = &mut ended => return notices.unwrap().pop().unwrap().ended,
+            () = tokio::time::sleep(Duration::from_millis(50)) => {}
+        }
+        if rig.stats().await.delayed == 1 {
+            rig.clock.advance(Duration::from_millis(500));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_without_a_credential_leaves_jobs_to_one_that_has_it() {
+    let rig = Rig::new().await;
+    rig.model.is_foreign.store(true, Ordering::SeqCst);
+    let lacking = Running::start(rig.worker(rig.settings(1)));
+    // Alone, it gives the job up, and says who lacks what.
+    let Ended::Failed(letter) = end(&rig, "a").await else {
+        panic!("nobody may call the server");
+    };
+    let cause = &letter.failure.cause;
+    assert!(
+        cause.contains("worker `w1`") && cause.contains("no credential"),
+        "{cause}"
+    );
+    assert_eq!(rig.asked(), 0);
+
+    let mut settings = rig.settings(1);
+    settings.name = "w2".into();
+    let able = Running::start(rig.worker(settings));
+    until(async || {
+        let path = WorkerRecord::path("w2");
+        rig.board.get(&path).await.unwrap().is_some()
+    })
+    .await;
+    for job in ["b", "c", "d"] {
+        let ended = end(&rig, job).await;
+        assert!(matches!(ended, Ended::Result(_)), "{ended:?}");
+    }
+    let record = rig.record(|record| !record.lacks.is_empty()).await;
+    assert_eq!((record.id.as_str(), record.state.as_str()), ("w1", "well"));
+    assert!(record.lacks.contains("http://models"), "{:?}", record.lacks);
+    lacking.drain().await;
+    able.drain().await;
 }
 
 #[tokio::test]
