@@ -63,9 +63,11 @@ pub(crate) fn of_call(error: &CallError, profile: &Profile) -> String {
     if matches!(cause, CallError::Misconfigured { status: 0, .. }) {
         return "mend what is said there, then ask again".to_owned();
     }
-    let told = error.to_string();
-    row(BEFORE_CALLS, &told)
-        .or_else(|| calls::advice(&told, roles::provider_of(profile)))
+    let mut ours = error.clone();
+    let theirs = ours.detail_mut().map(std::mem::take).unwrap_or_default();
+    let theirs = theirs.to_lowercase();
+    row(BEFORE_CALLS, &error.to_string())
+        .or_else(|| calls::of(&ours.to_string(), &theirs, roles::provider_of(profile)))
         .unwrap_or_else(|| "try again; if it stays so, ask the provider".to_owned())
 }
 

@@ -3,15 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use skillopt_config::RunConfig;
-use skillopt_sandbox::{Level, Policy};
+use skillopt_sandbox::{Level, Policy, shows};
 
 use crate::models;
 use crate::output::Out;
-
-/// Folders of the system that every sandbox shows.
-const SHOWN: [&str; 7] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
-];
 
 /// Says it, once for a run.
 pub(crate) fn say(config: &RunConfig, out: &Out) {
@@ -43,7 +38,7 @@ pub(crate) fn in_the_open(config: &RunConfig) -> Option<String> {
     ];
     let shown = all
         .iter()
-        .filter(|(_, path)| !path.trim().is_empty() && is_shown(Path::new(path.trim())));
+        .filter(|(_, path)| !path.trim().is_empty() && shows(&real(Path::new(path.trim()))));
     let names: Vec<String> = shown
         .map(|(name, path)| format!("`{path}` ({name})"))
         .collect();
@@ -54,11 +49,6 @@ pub(crate) fn in_the_open(config: &RunConfig) -> Option<String> {
             names.join(" and ")
         )
     })
-}
-
-fn is_shown(path: &Path) -> bool {
-    let path = real(path);
-    SHOWN.iter().any(|shown| path.starts_with(shown))
 }
 
 /// Returns where something lies, or will lie once it is made.
@@ -103,7 +93,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("data");
         std::os::unix::fs::symlink("/usr/share", &link).unwrap();
-        assert!(is_shown(&link.join("not/yet/made")));
-        assert!(!is_shown(dir.path()));
+        assert!(shows(&real(&link.join("not/yet/made"))));
+        assert!(!shows(&real(dir.path())));
     }
 }

@@ -85,7 +85,11 @@ const SETTINGS: &[(&[&str], &str)] = &[
 /// Returns what helps against a failed call that is told so, by the backend that made it, if it is
 /// known; nothing if no call failed.
 pub(super) fn advice(told: &str, backend: Option<&Declaration>) -> Option<String> {
-    let detail = detail(told);
+    of(told, &detail(told), backend)
+}
+
+/// The same where what the provider said, in small letters, is known apart from the rest.
+pub(super) fn of(told: &str, detail: &str, backend: Option<&Declaration>) -> Option<String> {
     let fits = |table: &[(&[&str], &'static str)]| {
         let mut rows = table.iter();
         let found = rows.find(|(parts, _)| parts.iter().any(|part| detail.contains(part)));

@@ -7,16 +7,7 @@ use skillopt_core::job::{Profile, Usage};
 use super::*;
 
 fn profile(backend: &str) -> Profile {
-    Profile {
-        role: "target".to_owned(),
-        backend: backend.to_owned(),
-        model: "m".to_owned(),
-        endpoint: String::new(),
-        temperature: None,
-        max_tokens: 0,
-        reasoning_effort: String::new(),
-        settings: serde_json::Map::new(),
-    }
+    Profile::bare("target", backend, "m")
 }
 
 #[test]

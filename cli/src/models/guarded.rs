@@ -3,11 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use serde_json::Value;
-use skillopt_backends::clean::{clean, is_credential};
+use skillopt_backends::clean::{clean, is_credential, scrub};
 use skillopt_backends::{CallError, ChatModel, ChatReply, ChatRequest, Gate, Worked, Workspace};
 use skillopt_core::secret::Secret;
-use skillopt_runtime::redact::{REDACTED, redact};
+use skillopt_runtime::redact::redact;
 
 /// A client with the credentials that it was given.
 pub(super) struct Linked {
@@ -111,56 +110,6 @@ impl ChatModel for Guarded {
         // whatever it writes.
         scrub(&mut worked, &secrets);
         Ok((clean(reply, &secrets)?, worked))
-    }
-}
-
-/// Takes credentials out of what an agent did.
-fn scrub(worked: &mut Worked, secrets: &[&str]) {
-    if let Some(why) = &mut worked.failed {
-        *why = redact(why, secrets);
-    }
-    for value in worked.trace.iter_mut().chain(worked.facts.values_mut()) {
-        scrub_value(value, secrets);
-    }
-    for bytes in worked.files.values_mut() {
-        for secret in secrets {
-            scrub_bytes(bytes, secret.as_bytes());
-        }
-    }
-}
-
-fn scrub_value(value: &mut Value, secrets: &[&str]) {
-    let holds = |text: &str| secrets.iter().any(|secret| text.contains(secret));
-    match value {
-        Value::String(text) if holds(text) => *text = redact(text, secrets),
-        Value::Array(list) => list
-            .iter_mut()
-            .for_each(|value| scrub_value(value, secrets)),
-        Value::Object(map) => {
-            map.values_mut()
-                .for_each(|value| scrub_value(value, secrets));
-            if map.keys().any(|name| holds(name)) {
-                let fields = std::mem::take(map).into_iter();
-                *map = fields
-                    .map(|(name, value)| (redact(&name, secrets), value))
-                    .collect();
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Takes a credential out of a file; all else of it stays, for it need not be text.
-fn scrub_bytes(bytes: &mut Vec<u8>, secret: &[u8]) {
-    let mut from = 0;
-    let find = |bytes: &[u8], from: usize| {
-        let rest = bytes.get(from..)?;
-        rest.windows(secret.len()).position(|part| part == secret)
-    };
-    while let Some(at) = find(bytes, from) {
-        let at = from + at;
-        bytes.splice(at..at + secret.len(), REDACTED.bytes());
-        from = at + REDACTED.len();
     }
 }
 

@@ -145,14 +145,7 @@ impl Out {
 
     /// Writes a warning that is about no key of the configuration.
     pub(crate) fn warn(&self, text: &str) {
-        if self.json {
-            self.object("warning", serde_json::json!({"message": text}));
-        } else {
-            self.chat(format!(
-                "{}: {text}",
-                self.paint_err.of(Tone::Warn, "warning")
-            ));
-        }
+        self.warned(text, serde_json::json!({"message": text}));
     }
 
     pub(crate) fn warnings(&self, warnings: &[Warning]) {
@@ -163,13 +156,15 @@ impl Out {
 
     /// Warns of something that `key` decides.
     pub(crate) fn warning(&self, key: &str, words: &str) {
+        self.warned(words, serde_json::json!({"message": words, "key": key}));
+    }
+
+    fn warned(&self, words: &str, row: serde_json::Value) {
         if self.json {
-            self.object("warning", serde_json::json!({"message": words, "key": key}));
+            self.object("warning", row);
         } else {
-            self.chat(format!(
-                "{}: {words}",
-                self.paint_err.of(Tone::Warn, "warning")
-            ));
+            let warning = self.paint_err.of(Tone::Warn, "warning");
+            self.chat(format!("{warning}: {words}"));
         }
     }
 

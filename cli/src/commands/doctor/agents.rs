@@ -1,12 +1,10 @@
 //! Which agents can be run here.
 
-use serde_json::Value;
-use skillopt_agents::cli;
 use skillopt_agents::installed::{Installed, NotInstalled};
+use skillopt_agents::{Agent, cli};
 use skillopt_backends::agents::declared::Declared;
 use skillopt_config::{BackendSettings, Role, RunConfig};
 use skillopt_coordinator::prepare::profile;
-use skillopt_core::job::Profile;
 
 use super::{Check, State};
 use crate::exit::Exit;
@@ -30,7 +28,7 @@ pub(super) fn check(config: Option<&RunConfig>) -> Check {
     for cli in cli::ALL {
         let at = settings.and_then(|all| configured(all, cli.backend));
         let target = target.as_ref().filter(|it| it.backend == cli.backend);
-        let release = target.map_or("", release_of);
+        let release = target.map_or("", Agent::release_of);
         let found = Installed::find_release(cli, at.as_deref(), &path(), release);
         let is_wanted = target.is_some() || at.is_some_and(|at| at != cli.program);
         report.add(cli.backend, found, is_wanted, target.is_some());
@@ -47,7 +45,7 @@ pub(super) fn check(config: Option<&RunConfig>) -> Check {
         && let Some(Ok(declared)) = target.settings.get("cli").map(Declared::read)
     {
         let at = settings.and_then(|all| configured(all, DECLARED));
-        let release = release_of(&target);
+        let release = Agent::release_of(&target);
         let found = Installed::find_declared(&declared, at.as_deref(), &path(), release);
         report.add(&declared.name, found, true, true);
     }
@@ -63,12 +61,6 @@ fn configured(settings: &BackendSettings, backend: &str) -> Option<String> {
     let at = settings.get(Role::Target, &format!("{backend}_path"))?;
     let at = at.as_str()?.trim();
     (!at.is_empty()).then(|| at.to_owned())
-}
-
-/// Returns the release that a profile wants: the one that was tried, or `agent_version`.
-fn release_of(profile: &Profile) -> &str {
-    let release = profile.settings.get("version");
-    release.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// What was found.

@@ -1,8 +1,7 @@
 //! Whether it is known what calls of the models cost.
 
-use std::path::Path;
-
-use skillopt_config::{PriceError, Prices, RunConfig};
+use skillopt_config::RunConfig;
+use skillopt_coordinator::payers;
 
 use super::{Check, State};
 use crate::output::words::money;
@@ -11,7 +10,7 @@ const NAME: &str = "prices";
 
 /// Looks the price of each role's model up. Prices that cannot be read are told with the data.
 pub(super) fn check(config: &RunConfig) -> Option<Check> {
-    let prices = prices(config).ok()?;
+    let prices = payers::prices(config).ok()?;
     let roles = [
         ("target", &config.target_backend, &config.target_model),
         (
@@ -62,15 +61,6 @@ pub(super) fn check(config: &RunConfig) -> Option<Check> {
     })
 }
 
-/// Reads the prices that a run would have.
-fn prices(config: &RunConfig) -> Result<Prices, PriceError> {
-    let own = match config.budget_prices.as_str() {
-        "" => Prices::default(),
-        path => Prices::load(Path::new(path))?,
-    };
-    Ok(own.or(Prices::shipped()?))
-}
-
 /// Writes a price, in millionths of a dollar.
 #[expect(
     clippy::cast_precision_loss,
@@ -82,6 +72,8 @@ fn dollars(micro_usd: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use skillopt_config::Prices;
+
     use super::*;
 
     fn seen(target: (&str, &str), optimizer: (&str, &str)) -> (State, String, Option<String>) {

@@ -111,7 +111,6 @@ fn request(profile: &Profile, system: &str, user: &str, schema: Option<Schema>) 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Map;
     use skillopt_backends::Finish;
     use skillopt_core::job::Usage;
 
@@ -119,16 +118,7 @@ mod tests {
 
     #[test]
     fn only_a_whole_answer_is_fine() {
-        let profile = Profile {
-            role: "target".to_owned(),
-            backend: "openai_compatible".to_owned(),
-            model: "m".to_owned(),
-            endpoint: String::new(),
-            temperature: None,
-            max_tokens: 0,
-            reasoning_effort: String::new(),
-            settings: Map::new(),
-        };
+        let profile = Profile::bare("target", "openai_compatible", "m");
         for (text, finish, words, is_fine) in [
             ("ready", Finish::Stop, "answers", true),
             ("", Finish::Length, "says nothing", false),

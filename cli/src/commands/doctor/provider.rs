@@ -1,6 +1,6 @@
 //! The model behind an agent: the one that its relay will ask.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use skillopt_config::{Role, RunConfig};
 use skillopt_core::job::Profile;
 
@@ -21,16 +21,7 @@ pub(super) fn of_agent(config: &RunConfig, agent: &Profile) -> Result<Profile, &
     if agent.model.is_empty() {
         return Err(NO_MODEL);
     }
-    let mut profile = Profile {
-        role: agent.role.clone(),
-        backend: provider.to_owned(),
-        model: agent.model.clone(),
-        endpoint: String::new(),
-        temperature: None,
-        max_tokens: 0,
-        reasoning_effort: String::new(),
-        settings: Map::new(),
-    };
+    let mut profile = Profile::bare(&agent.role, provider, &agent.model);
     config.backends.describe(Role::Target, &mut profile);
     profile.endpoint.clone_from(&agent.endpoint);
     if agent.backend == "codex_exec" && provider == "openai_chat" {
