@@ -33,6 +33,18 @@ impl Draw {
         z ^ (z >> 31)
     }
 
+    /// Returns `n` letters, to the next ten, that cannot be compressed by much.
+    #[must_use]
+    pub fn letters(&mut self, n: usize) -> String {
+        const ALL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let mut text = String::with_capacity(n + 10);
+        while text.len() < n {
+            let bits = self.next();
+            text.extend((0..10).map(|at| char::from(ALL[(bits >> (6 * at)) as usize % 64])));
+        }
+        text
+    }
+
     /// Returns a number below `n`, 0 if `n` is 0.
     pub const fn below(&mut self, n: u64) -> u64 {
         let next = self.next();

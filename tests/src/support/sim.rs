@@ -144,10 +144,4 @@ impl Stats {
         let stages = self.0["ok"].as_object();
         stages.map_or(0, |s| s.values().filter_map(Value::as_u64).sum())
     }
-
-    /// Returns how many calls of each stage were properly answered.
-    #[must_use]
-    pub fn ok_by_stage(&self) -> Value {
-        self.0["ok"].clone()
-    }
 }

@@ -34,6 +34,24 @@ impl World {
         command
     }
 
+    /// Makes the call `skillopt submit eval --wait` of `skill.md` on the val split; `settings` come after
+    /// `--set`.
+    #[must_use]
+    pub fn submit_eval(&self, cluster: &Cluster, out: &str, settings: &[&str]) -> Command {
+        let head = [
+            "submit",
+            "eval",
+            "config.yaml",
+            "--skill",
+            "skill.md",
+            "--wait",
+        ];
+        let tail = ["--split", "val", "--out", out, "--set"];
+        let mut command = self.ask(cluster, &[&head[..], &tail].concat());
+        command.args(settings);
+        command
+    }
+
     /// Trains on a cluster to the end.
     ///
     /// # Panics

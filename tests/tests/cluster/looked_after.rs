@@ -122,17 +122,8 @@ fn a_worker_keeps_its_items_within_the_memory_that_it_was_given() {
         worker_args: ["--cache-mib", "1"].map(str::to_owned).to_vec(),
         ..Shape::default()
     });
-    let args = [
-        "submit",
-        "eval",
-        "config.yaml",
-        "--skill",
-        "skill.md",
-        "--wait",
-    ];
-    let more = ["--split", "val", "--out", "there", "--set"];
-    let args = [&args[..], &more, &settings].concat();
-    let mut process = Process::start(&mut world.ask(&cluster, &args));
+    let mut submission = world.submit_eval(&cluster, "there", &settings);
+    let mut process = Process::start(&mut submission);
     let mut most = 0;
     until("it is evaluated", || {
         most = most.max(cluster.workers[0].metric("skillopt_worker_cache_bytes", &[]));

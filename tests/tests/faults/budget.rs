@@ -61,7 +61,7 @@ fn number(cluster: &Cluster, command: &str) -> u64 {
 
 #[test]
 fn what_killed_workers_had_reserved_is_given_back() {
-    // A reservation lives for half a minute longer than its call may take.
+    // A reservation lives for a lease longer than its call may take.
     let limits = ["--set", "env.exec_timeout=15", "model.optimizer_timeout=15"];
     let scene = Scene::with("uniform:200,600", &limits);
     let mut cluster = Cluster::start_with(shape(1, 3));

@@ -29,12 +29,7 @@ const LIMIT: Duration = Duration::from_secs(400);
 /// Answers each turn with another long text that cannot be compressed by much, and the last one with
 /// the answer.
 fn models(answer: String) -> Fake {
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let (mut draw, mut long) = (Draw::new(), String::with_capacity(REPLY_CHARS));
-    while long.len() < REPLY_CHARS {
-        let bits = draw.next();
-        long.extend((0..10).map(|n| char::from(letters[(bits >> (6 * n)) as usize % 64])));
-    }
+    let long = Draw::new().letters(REPLY_CHARS);
     Fake::start(move |request: &Value| {
         let messages = request["messages"].as_array();
         let user = messages.and_then(|all| all.last()?["content"].as_str());
@@ -85,17 +80,8 @@ fn a_trajectory_of_two_hundred_megabytes_goes_from_a_worker_into_the_run_folder(
         slots: "chat=2".to_owned(),
         ..Shape::default()
     });
-    let args = [
-        "submit",
-        "eval",
-        "config.yaml",
-        "--skill",
-        "skill.md",
-        "--wait",
-    ];
-    let more = ["--split", "val", "--out", "there", "--set"];
-    let args = [&args[..], &more, &settings].concat();
-    evaluate(&mut world.ask(&cluster, &args), || cluster.said());
+    let mut submission = world.submit_eval(&cluster, "there", &settings);
+    evaluate(&mut submission, || cluster.said());
     assert_eq!(models.calls(), 2 * turns, "no turn is asked for again");
 
     let conversation = "rollout/predictions/val-00000/conversation.json";

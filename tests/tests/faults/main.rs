@@ -2,7 +2,7 @@
 //!
 //! Whatever is killed, frozen, cut off or restarted: the run folder is byte for byte that of a run
 //! that nobody disturbed, no call whose answer was kept is made again, nothing is stuck, and nothing
-//! is left behind. Each fault is shown to have fallen between the first and the last answer.
+//! is left behind. Where a fault comes in the midst of a run, that is checked, too.
 //! `docs/guarantees.md` says what is promised; this is how it is shown.
 //!
 //! Kills come at random times from a printed seed. `SKILLOPT_KILLS` is the number of coordinators

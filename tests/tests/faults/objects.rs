@@ -21,15 +21,9 @@ const ITEMS: usize = 16;
 /// A world whose items, and so their conversations, are large.
 fn large_world() -> World {
     let (world, mut draw) = (World::new(), Draw::new());
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut items = String::new();
     for i in 0..ITEMS {
-        let text: String = (0..CHARS / 10)
-            .flat_map(|_| {
-                let bits = draw.next();
-                (0..10).map(move |n| char::from(letters[(bits >> (6 * n)) as usize % 64]))
-            })
-            .collect();
+        let text = draw.letters(CHARS);
         let question = format!("[[sim item=i{i} fam=K00 gold=\"a b {i}\"]] q");
         let item = json!({
             "id": format!("i{i}"), "question": question, "text": text, "answer": format!("a b {i}"),
