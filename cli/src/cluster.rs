@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use skillopt_queue::object::Site;
+use skillopt_queue::queue::Limits;
 use skillopt_queue::redis::{
     Link, Options, RedisBoard, RedisLedger, RedisQueue, RedisRates, RedisStore,
 };
@@ -40,6 +41,10 @@ impl Place {
             objects: args.objects.as_deref().map(Site::from_env),
             ca: args.redis_ca.clone(),
             keep: keep(args.keep_days),
+            limits: Limits {
+                losses_max: args.losses_max,
+                ..Limits::default()
+            },
             ..Options::default()
         };
         Ok(Self {

@@ -9,6 +9,7 @@
 //! After `kill -9` every acknowledged write is there; after a power cut the last ones may be
 //! missing, but the file is whole.
 
+mod copy;
 mod error;
 mod open;
 mod peek;
@@ -28,6 +29,7 @@ use skillopt_core::hash::Hash;
 use skillopt_core::job::Key;
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::copy::SqliteCopy;
 pub use self::peek::SqlitePeek;
 use self::read::Reader;
 use self::recent::Recent;
@@ -47,8 +49,6 @@ pub struct Options {
     /// Bytes above which the file must not grow (then writes fail with [`Error::Full`]); `None`
     /// leaves it to the disk.
     pub bytes_max: Option<u64>,
-    /// Nothing waits for the disk: for a file that is made again after a power cut.
-    pub is_copy: bool,
 }
 
 /// A store in one file. Clones share it; the last one to go closes it.

@@ -85,6 +85,14 @@ pub trait Store: Send + Sync + 'static {
         Ok(missing)
     }
 
+    /// Writes what is held back, which only a store that is of use once it is whole does.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    async fn settle(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Says how near the store is to its limit of memory, in words for people; `None` while it has
     /// room, or has no limit.
     ///

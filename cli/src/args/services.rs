@@ -43,6 +43,10 @@ pub(crate) struct RedisArgs {
     /// all coordinators and workers the same
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(..=36_500))]
     pub(crate) keep_days: u32,
+    /// Set a job aside, and pause its run, once so many workers lost it: more where machines are
+    /// often taken away. Give all coordinators and workers the same
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=255))]
+    pub(crate) losses_max: u32,
 }
 
 #[derive(Debug, Args)]

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use skillopt_coordinator::service::{self, Coordinator, Options, Tls, admin_token};
+use skillopt_queue::sqlite::SqliteCopy;
 use skillopt_queue::store;
-use skillopt_queue::{SqliteStore, Store, SystemClock, sqlite};
+use skillopt_queue::{Store, SystemClock};
 use skillopt_runtime::{Shutdown, files};
 use tempfile::TempDir;
 
@@ -83,11 +84,7 @@ fn service_parts(parts: Parts) -> service::Parts {
         rates: parts.rates,
         clock: Arc::new(SystemClock::new()),
         export: Arc::new(|path: &Path| -> Result<Arc<dyn Store>, store::Error> {
-            let options = sqlite::Options {
-                is_copy: true,
-                ..sqlite::Options::default()
-            };
-            Ok(Arc::new(SqliteStore::open(path, options)?))
+            Ok(Arc::new(SqliteCopy::open(path)?))
         }),
     }
 }

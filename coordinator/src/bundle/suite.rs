@@ -22,6 +22,8 @@ use crate::sample::{Sample, Samples};
 
 /// Largest suite once it is unpacked, in bytes.
 const BYTES_MAX: u64 = 512 << 20;
+/// Largest suite that stays in memory when no run uses it, in bytes as it travels.
+const KEPT_BYTES_MAX: usize = 4 << 20;
 /// Files of a drawn split.
 const FILES_MAX: usize = 64;
 /// Bytes of these files together.
@@ -215,7 +217,14 @@ impl Suite {
 #[derive(Default)]
 pub struct Suites {
     // Held while a suite is read, so that no two runs read one at the same time.
-    known: Mutex<HashMap<Hash, Weak<Suite>>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    used: HashMap<Hash, Weak<Suite>>,
+    /// The last one that was read, unless it is large: a run that has ended is fetched next.
+    last: Option<Arc<Suite>>,
 }
 
 impl Suites {
@@ -226,19 +235,22 @@ impl Suites {
         hash: Hash,
     ) -> Result<Arc<Suite>, UnpackError> {
         let mut known = self.known.lock().await;
-        if let Some(suite) = known.get(&hash).and_then(Weak::upgrade) {
+        if let Some(suite) = known.used.get(&hash).and_then(Weak::upgrade) {
             return Ok(suite);
         }
+        known.last = None;
         let bytes = store.blobs(&[hash]).await?.pop().flatten();
         let bytes = bytes.ok_or(UnpackError::Missing(hash))?;
+        let packed = bytes.len();
         // Megabytes of JSON would hold up the async threads.
         let read = tokio::task::spawn_blocking(move || decode(&bytes));
         let suite = read
             .await
             .map_err(|e| UnpackError::Damaged(e.to_string()))?;
         let suite = Arc::new(suite?);
-        known.retain(|_, suite| suite.strong_count() > 0);
-        known.insert(hash, Arc::downgrade(&suite));
+        known.last = (packed <= KEPT_BYTES_MAX).then(|| Arc::clone(&suite));
+        known.used.retain(|_, suite| suite.strong_count() > 0);
+        known.used.insert(hash, Arc::downgrade(&suite));
         Ok(suite)
     }
 }

@@ -346,8 +346,10 @@ impl Folders {
         };
         files::create_dir_all(&folder.private()).map_err(|e| Error::Unavailable(e.to_string()))?;
         let store = make(&folder)?;
-        self.again(unpacked, run, (folder, is_read), store, export)
-            .await
+        let made = self.again(unpacked, run, (folder, is_read), Arc::clone(&store), export);
+        let export = made.await?;
+        store.settle().await?;
+        Ok(export)
     }
 
     /// Runs the loop over stored answers, writing what it would write into `store`, in a folder with

@@ -16,9 +16,10 @@ use skillopt_proto::v1;
 use skillopt_proto::v1::cluster_client::ClusterClient;
 use skillopt_proto::v1::content_client::ContentClient;
 use skillopt_proto::v1::runs_client::RunsClient;
+use skillopt_queue::sqlite::SqliteCopy;
 use skillopt_queue::{
     Board, EmbeddedQueue, Ledger, MemoryBoard, MemoryLedger, MemoryRates, MemoryStore, Queue,
-    Rates, SqliteStore, Store, SystemClock, queue, sqlite,
+    Rates, Store, SystemClock, queue,
 };
 use skillopt_runtime::Shutdown;
 use skillopt_sim::{Simulated, SimulatedModel, Sizes, generate};
@@ -102,7 +103,7 @@ impl Shared {
             rates: Arc::clone(&self.rates),
             clock: Arc::new(SystemClock::new()),
             export: Arc::new(|path: &Path| {
-                let store = SqliteStore::open(path, sqlite::Options::default())?;
+                let store = SqliteCopy::open(path)?;
                 Ok(Arc::new(store) as Arc<dyn Store>)
             }),
         }

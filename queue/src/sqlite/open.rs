@@ -63,25 +63,13 @@ pub(super) fn lock(path: &Path, place: &str) -> Result<File, Error> {
 
 /// Opens the connection that writes, and makes the file if it is new.
 pub(super) fn for_writing(path: &Path, place: &str, options: Options) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let connection = connect(path, place, flags)?;
+    let connection = writable(path, place)?;
     let wrap = |e: rusqlite::Error| translate(place, &e);
-    if connection.is_readonly("main").map_err(wrap)? {
-        return Err(Error::ReadOnly {
-            place: place.to_owned(),
-        });
-    }
-    examine_or_create(&connection, place)?;
     // A bigger log means fewer checkpoints, each of which waits for the disk.
     let pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
         PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 67108864;
         PRAGMA cache_size = -4096;";
     connection.execute_batch(pragmas).map_err(wrap)?;
-    if options.is_copy {
-        // Many pages are changed again and again before the file is whole.
-        let pragmas = "PRAGMA synchronous = OFF; PRAGMA cache_size = -16384;";
-        connection.execute_batch(pragmas).map_err(wrap)?;
-    }
     if let Some(bytes) = options.bytes_max {
         let pages = i64::try_from(bytes / u64::from(PAGE_BYTES))
             .unwrap_or(i64::MAX)
@@ -90,6 +78,30 @@ pub(super) fn for_writing(path: &Path, place: &str, options: Options) -> Result<
             .pragma_update(None, "max_page_count", pages)
             .map_err(wrap)?;
     }
+    Ok(connection)
+}
+
+/// Opens the only connection to a file that is of use only once it is whole.
+pub(super) fn for_a_copy(path: &Path, place: &str) -> Result<Connection, Error> {
+    let connection = writable(path, place)?;
+    // Pages that are changed again and again stay in memory until it is full of them.
+    let pragmas =
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384;";
+    let done = connection.execute_batch(pragmas);
+    done.map_err(|e| translate(place, &e))?;
+    Ok(connection)
+}
+
+fn writable(path: &Path, place: &str) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let connection = connect(path, place, flags)?;
+    let is_readonly = connection.is_readonly("main");
+    if is_readonly.map_err(|e| translate(place, &e))? {
+        return Err(Error::ReadOnly {
+            place: place.to_owned(),
+        });
+    }
+    examine_or_create(&connection, place)?;
     Ok(connection)
 }
 

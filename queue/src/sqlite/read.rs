@@ -21,6 +21,10 @@ impl Reader {
         Self { connection, place }
     }
 
+    pub(super) const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Reads several values in one transaction: the pages that the writer has changed are fetched
     /// anew once, not once per value.
     pub(super) fn together<K, V>(

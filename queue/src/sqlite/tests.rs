@@ -147,7 +147,6 @@ async fn a_full_disk_fails_the_large_write_and_spares_the_small_one() {
         &path,
         Options {
             bytes_max: Some(1 << 20),
-            ..Options::default()
         },
     )
     .unwrap();
@@ -241,4 +240,52 @@ async fn a_value_of_another_kind_is_not_believed() {
         store.results(&[key(1)]).await,
         Err(Error::Corrupt { .. })
     ));
+}
+
+#[tokio::test]
+async fn a_copy_is_a_store_once_it_is_settled() {
+    let (_dir, path) = place();
+    let copy = SqliteCopy::open(&path).unwrap();
+    let run = RunId::new("r");
+    // More than its memory for pages holds.
+    let blobs: Vec<Bytes> = (0..300_u32)
+        .map(|i| vec![i as u8; 100_000].into())
+        .collect();
+    let hashes = copy.put_blobs(blobs.clone()).await.unwrap();
+    for i in 0..2_000 {
+        let record = format!("record {i}");
+        assert!(copy.put_result(key(i), record.into()).await.unwrap());
+    }
+    assert!(!copy.put_result(key(7), "another".into()).await.unwrap());
+    copy.append_event(&run, 0, "a".into()).await.unwrap();
+    let gap = copy.append_event(&run, 2, "c".into()).await.unwrap_err();
+    assert!(matches!(gap, Error::Gap { next: 1, .. }), "{gap}");
+    let conflict = copy.append_event(&run, 0, "b".into()).await.unwrap_err();
+    assert!(
+        matches!(conflict, Error::Conflict { seq: 0, .. }),
+        "{conflict}"
+    );
+    // It reads what it wrote.
+    let absent = Hash::of(b"absent");
+    let asked = [hashes[3], absent];
+    let found = copy.blobs(&asked).await.unwrap();
+    assert_eq!(found, [Some(blobs[3].clone()), None]);
+    assert_eq!(copy.missing(&asked).await.unwrap(), [absent]);
+    copy.settle().await.unwrap();
+    copy.append_event(&run, 1, "b".into()).await.unwrap();
+    copy.settle().await.unwrap();
+    assert!(matches!(
+        SqliteCopy::open(&path).err(),
+        Some(Error::Busy { .. })
+    ));
+    drop(copy);
+
+    let store = open(&path).unwrap();
+    let found = store.blobs(&hashes).await.unwrap();
+    assert!(found.into_iter().flatten().eq(blobs));
+    let keys: Vec<Key> = (0..2_000).map(key).collect();
+    let found = store.results(&keys).await.unwrap();
+    let records = (0..2_000).map(|i| Some(Bytes::from(format!("record {i}"))));
+    assert!(found.into_iter().eq(records));
+    assert_eq!(store.events(&run, 0, 9).await.unwrap(), ["a", "b"]);
 }

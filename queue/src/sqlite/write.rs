@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 use skillopt_core::hash::Hash;
+use skillopt_core::job::Key;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{translate, translate_io};
@@ -122,63 +123,75 @@ impl Writer {
 
     fn apply(&self, op: &Op) -> rusqlite::Result<Outcome> {
         match op {
-            Op::Blobs { blobs, .. } => {
-                let sql = "INSERT OR IGNORE INTO blobs (hash, content) VALUES (?1, ?2)";
-                let mut insert = self.connection.prepare_cached(sql)?;
-                for (hash, content) in blobs {
-                    insert.execute(params![hash.as_bytes().as_slice(), &**content])?;
-                }
+            Op::Blobs { blobs: named, .. } => {
+                blobs(&self.connection, named)?;
                 Ok(Outcome::Done)
             }
-            Op::Result(commit) => {
-                let sql = "INSERT OR IGNORE INTO results (key, record) VALUES (?1, ?2)";
-                let mut insert = self.connection.prepare_cached(sql)?;
-                let key = commit.key.0.as_bytes().as_slice();
-                let count = insert.execute(params![key, &*commit.result])?;
-                Ok(Outcome::Result {
-                    is_first: count == 1,
-                })
-            }
+            Op::Result(commit) => Ok(Outcome::Result {
+                is_first: result(&self.connection, &commit.key, &commit.result)?,
+            }),
             Op::Event {
                 run, seq, event, ..
-            } => self.append(run, *seq, event),
+            } => Ok(match self::event(&self.connection, run, *seq, event)? {
+                Ok(()) => Outcome::Done,
+                Err(refused) => Outcome::Refused(refused),
+            }),
         }
     }
+}
 
-    fn append(&self, run: &RunId, seq: u64, event: &[u8]) -> rusqlite::Result<Outcome> {
-        let sql = "SELECT event FROM events WHERE run = ?1 AND seq = ?2";
-        let mut find = self.connection.prepare_cached(sql)?;
-        let name = params![run.as_str(), to_i64(seq)];
-        let present: Option<Vec<u8>> = find.query_row(name, |row| row.get(0)).optional()?;
-        if let Some(present) = present {
-            let conflict = || Error::Conflict {
-                run: run.clone(),
-                seq,
-            };
-            let is_same = present == event;
-            return Ok(if is_same {
-                Outcome::Done
-            } else {
-                Outcome::Refused(conflict())
-            });
-        }
-        let sql = "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE run = ?1";
-        let mut last = self.connection.prepare_cached(sql)?;
-        let next: i64 = last.query_row([run.as_str()], |row| row.get(0))?;
-        if next != to_i64(seq) {
-            let next = u64::try_from(next).unwrap_or_default();
-            return Ok(Outcome::Refused(Error::Gap {
-                run: run.clone(),
-                seq,
-                next,
-            }));
-        }
-        let sql = "INSERT INTO events (run, seq, event) VALUES (?1, ?2, ?3)";
-        self.connection
-            .prepare_cached(sql)?
-            .execute(params![run.as_str(), next, event])?;
-        Ok(Outcome::Done)
+/// Writes those blobs that are not there.
+pub(super) fn blobs(connection: &Connection, blobs: &[(Hash, Bytes)]) -> rusqlite::Result<()> {
+    let sql = "INSERT OR IGNORE INTO blobs (hash, content) VALUES (?1, ?2)";
+    let mut insert = connection.prepare_cached(sql)?;
+    for (hash, content) in blobs {
+        insert.execute(params![hash.as_bytes().as_slice(), &**content])?;
     }
+    Ok(())
+}
+
+/// Writes a result unless its key has one; returns whether it was the first.
+pub(super) fn result(connection: &Connection, key: &Key, result: &[u8]) -> rusqlite::Result<bool> {
+    let sql = "INSERT OR IGNORE INTO results (key, record) VALUES (?1, ?2)";
+    let mut insert = connection.prepare_cached(sql)?;
+    let count = insert.execute(params![key.0.as_bytes().as_slice(), result])?;
+    Ok(count == 1)
+}
+
+/// Appends an event, or says why it does not fit its log; then nothing is written.
+pub(super) fn event(
+    connection: &Connection,
+    run: &RunId,
+    seq: u64,
+    event: &[u8],
+) -> rusqlite::Result<Result<(), Error>> {
+    let sql = "SELECT event FROM events WHERE run = ?1 AND seq = ?2";
+    let mut find = connection.prepare_cached(sql)?;
+    let name = params![run.as_str(), to_i64(seq)];
+    let present: Option<Vec<u8>> = find.query_row(name, |row| row.get(0)).optional()?;
+    if let Some(present) = present {
+        let conflict = || Error::Conflict {
+            run: run.clone(),
+            seq,
+        };
+        return Ok((present == event).then_some(()).ok_or_else(conflict));
+    }
+    let sql = "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE run = ?1";
+    let mut last = connection.prepare_cached(sql)?;
+    let next: i64 = last.query_row([run.as_str()], |row| row.get(0))?;
+    if next != to_i64(seq) {
+        let next = u64::try_from(next).unwrap_or_default();
+        return Ok(Err(Error::Gap {
+            run: run.clone(),
+            seq,
+            next,
+        }));
+    }
+    let sql = "INSERT INTO events (run, seq, event) VALUES (?1, ?2, ?3)";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![run.as_str(), next, event])?;
+    Ok(Ok(()))
 }
 
 impl Op {

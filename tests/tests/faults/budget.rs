@@ -4,7 +4,7 @@ use skillopt_tests::support::cluster::{Cluster, Shape};
 use skillopt_tests::support::program::run;
 use skillopt_tests::support::wait::{LONG, for_some, until};
 
-use crate::scene::{OUT, SLOTS, Scene, shape};
+use crate::scene::{OUT, SLOTS, Scene, deadly_shape, shape};
 
 #[test]
 fn a_cap_holds_against_many_workers_and_can_be_raised() {
@@ -64,7 +64,7 @@ fn what_killed_workers_had_reserved_is_given_back() {
     // A reservation lives for a lease longer than its call may take.
     let limits = ["--set", "env.exec_timeout=15", "model.optimizer_timeout=15"];
     let scene = Scene::with("uniform:200,600", &limits);
-    let mut cluster = Cluster::start_with(shape(1, 3));
+    let mut cluster = Cluster::start_with(deadly_shape(1, 3));
     let mut submission = scene.submission(&cluster, OUT);
     submission.args(["--requests", &(10 * scene.results).to_string()]);
     let mut run = scene.begin(&cluster, &mut submission);

@@ -8,7 +8,7 @@ use skillopt_tests::support::proxy::Proxy;
 use skillopt_tests::support::wait::until;
 use skillopt_tests::support::{Draw, Process};
 
-use crate::scene::{SLOTS, Scene, after, shape};
+use crate::scene::{SLOTS, Scene, after, deadly_shape, shape};
 
 /// Returns who has the only run, as a coordinator says.
 #[track_caller]
@@ -140,7 +140,7 @@ fn coordinators_that_are_killed_again_and_again_lose_nothing() {
 #[test]
 fn coordinators_and_workers_may_die_together() {
     let scene = Scene::new("uniform:50,250");
-    let mut cluster = Cluster::start_with(shape(2, 2));
+    let mut cluster = Cluster::start_with(deadly_shape(2, 2));
     let mut run = scene.submit(&cluster);
     let mut reaper = Reaper::new();
     while reaper.kills < 4

@@ -226,6 +226,16 @@ pub(crate) fn shape(coordinators: usize, workers: usize) -> Shape {
     }
 }
 
+/// The same where workers are killed again and again: on a busy machine one job may be in the hands
+/// of several of them, which is not its fault.
+pub(crate) fn deadly_shape(coordinators: usize, workers: usize) -> Shape {
+    let mut shape = shape(coordinators, workers);
+    for args in [&mut shape.coordinator_args, &mut shape.worker_args] {
+        args.extend(["--losses-max", "50"].map(str::to_owned));
+    }
+    shape
+}
+
 /// The same with leases as they are by default: longer than any outage here.
 pub(crate) fn patient_shape(coordinators: usize, workers: usize) -> Shape {
     Shape {

@@ -7,7 +7,7 @@ use skillopt_tests::support::cluster::{Cluster, Node, Shape};
 use skillopt_tests::support::http::get;
 use skillopt_tests::support::wait::until;
 
-use crate::scene::{SLOTS, Scene, after, shape};
+use crate::scene::{SLOTS, Scene, after, deadly_shape, shape};
 
 /// Returns how many leases have run out.
 #[track_caller]
@@ -18,7 +18,7 @@ fn lost_leases(cluster: &Cluster) -> u64 {
 #[test]
 fn workers_that_are_killed_every_second_cost_only_what_they_had_in_hand() {
     let (scene, mut draw) = (Scene::new("uniform:50,250"), Draw::new());
-    let mut cluster = Cluster::start_with(shape(1, 3));
+    let mut cluster = Cluster::start_with(deadly_shape(1, 3));
     let run = scene.submit(&cluster);
     // How many answers were in at each kill.
     let mut seen = Vec::new();
