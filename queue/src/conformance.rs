@@ -79,6 +79,7 @@ macro_rules! conformance {
             equal_jobs_of_two_runs_run_once a_stored_result_answers_at_once
             a_full_queue_takes_nothing cancelling_removes_and_signals
             cancelling_spares_other_runs single_jobs_can_be_withdrawn
+            idle_jobs_can_be_withdrawn
             dropped_notices_leave_the_job a_joined_job_is_raised
             many_results_wait_in_bounded_memory counts_add_up every_job_can_be_found
             jobs_are_counted_for_the_run_that_asked_first;

@@ -120,7 +120,7 @@ pub trait Queue: Send + Sync + 'static {
     /// [`Refused::StaleFence`] as in [`Queue::complete`].
     async fn give_up(&self, ticket: Ticket, failure: Failure) -> Result<(), Error>;
 
-    /// Withdraws the jobs of a run: all of them, or those named. Jobs that nobody else waits for
+    /// Withdraws the jobs of a run: all of them, some, or what is idle. Jobs that nobody else waits for
     /// leave the queue at once; if they are leased, [`Leased::cancelled`] fires.
     ///
     /// # Errors
@@ -241,12 +241,14 @@ pub struct LaneStats {
 }
 
 /// Which jobs of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which<'a> {
     /// Every job the run waits for.
     All,
     /// Those of these keys the run waits for.
     Keys(&'a [Key]),
+    /// Those that no worker has in hand: what is under way is finished and kept.
+    Idle,
 }
 
 /// What became of withdrawn jobs.

@@ -263,6 +263,12 @@ impl<W: Clone + PartialEq> State<W> {
                 .map(|(key, entry)| (entry.seq, *key))
                 .collect(),
             Which::Keys(keys) => keys.iter().filter_map(seq).collect(),
+            Which::Idle => self
+                .jobs
+                .iter()
+                .filter(|(_, entry)| !matches!(entry.place, Place::Leased(_)))
+                .map(|(key, entry)| (entry.seq, *key))
+                .collect(),
         };
         keys.sort_unstable();
         let mut withdrawn = Withdrawn::default();

@@ -65,6 +65,12 @@ impl Lines {
         drop(self.scheduler.pause(run).await);
     }
 
+    /// Takes back what no worker has begun of a run that nobody works on.
+    pub async fn clear(&self, run: &RunId) {
+        // Jobs that stay are run for the store, at worst.
+        drop(self.queue.cancel(run, Which::Idle).await);
+    }
+
     /// Takes back all jobs of a run, those under way too.
     pub async fn withdraw(&self, run: &RunId) {
         drop(self.queue.cancel(run, Which::All).await);

@@ -249,6 +249,10 @@ impl Table {
         }
         self.mark(&stored.run).await?;
         self.bell.ring();
+        if wish == Wish::Pause && !is_held {
+            // Jobs of a holder that died. If they stay, they are run for the store.
+            drop(self.parts.queue.cancel(&RunId::new(id), Which::Idle).await);
+        }
         Ok(stored)
     }
 

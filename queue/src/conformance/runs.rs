@@ -159,6 +159,36 @@ pub async fn single_jobs_can_be_withdrawn(rig: &Rig) {
     assert_eq!(names(&rig.lease(9).await), ["b"]);
 }
 
+/// What nobody has begun can be taken back, and what is under way goes on.
+pub async fn idle_jobs_can_be_withdrawn(rig: &Rig) {
+    let later = Enqueue {
+        not_before: Some(rig.clock.now().plus(TTL)),
+        ..job("d")
+    };
+    let mut notices = rig.submit([job("a"), job("b"), job("c"), later]).await;
+    let mut other = rig.submit([of_run("r2", "c")]).await;
+    let leased = rig.lease_one().await;
+    let withdrawn = rig.queue.cancel(&RunId::new("r1"), Which::Idle).await;
+    assert_eq!(
+        withdrawn.expect("an answer"),
+        Withdrawn {
+            removed: 2,
+            signalled: 0,
+            shared: 1
+        }
+    );
+    for name in ["b", "c", "d"] {
+        assert!(matches!(next(&mut notices, name).await, Ended::Cancelled));
+    }
+    assert!(!leased.cancelled.is_cancelled());
+    assert!(rig.complete(&leased, "one").await);
+    assert_result(&next(&mut notices, "a").await, "one");
+    let left = rig.lease(9).await;
+    assert_eq!(names(&left), ["c"]);
+    rig.complete(&left[0], "three").await;
+    assert_result(&next(&mut other, "c").await, "three");
+}
+
 /// Not listening is not cancelling.
 pub async fn dropped_notices_leave_the_job(rig: &Rig) {
     drop(rig.submit([job("a")]).await);

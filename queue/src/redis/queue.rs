@@ -219,11 +219,12 @@ impl Queue for RedisQueue {
         };
         core.waiting.withdraw(run, which);
         match which {
-            Which::All => {
+            Which::All | Which::Idle => {
+                let what = if which == Which::All { "a" } else { "i" };
                 let mut cursor = 0;
                 loop {
                     let mut cmd = core.link.begin(&CANCEL);
-                    cmd.arg(run.as_str()).arg("a").arg(cursor);
+                    cmd.arg(run.as_str()).arg(what).arg(cursor);
                     let answer = core.link.send(&CANCEL, &cmd).await?;
                     cursor = add(answer).ok_or_else(|| nonsense(&core.link, "cancel"))?;
                     if cursor == 0 {

@@ -251,7 +251,12 @@ impl World {
             }
             Act::Cancel { run, only } => {
                 let only = only.map(|number| [key(number)]);
-                let which = only.as_ref().map_or(Which::All, |keys| Which::Keys(keys));
+                let all = if run % 2 == 0 {
+                    Which::All
+                } else {
+                    Which::Idle
+                };
+                let which = only.as_ref().map_or(all, |keys| Which::Keys(keys));
                 self.state.cancel(&RunId::new(&run.to_string()), which, fx);
             }
             Act::Abandon { submission } => {

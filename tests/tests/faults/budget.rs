@@ -4,7 +4,7 @@ use skillopt_tests::support::cluster::{Cluster, Shape};
 use skillopt_tests::support::program::run;
 use skillopt_tests::support::wait::{LONG, for_some, until};
 
-use crate::scene::{OUT, SLOTS, Scene, deadly_shape, shape};
+use crate::scene::{OUT, SLOTS, Scene, deadly_shape, number, shape};
 
 #[test]
 fn a_cap_holds_against_many_workers_and_can_be_raised() {
@@ -49,14 +49,6 @@ fn a_cap_holds_against_many_workers_and_can_be_raised() {
     // All that was paid for is kept, also for the run without a limit.
     let again = run(&mut scene.submission(&cluster, OUT));
     assert_eq!(scene.is_well(&again, &cluster, 0), 0);
-}
-
-/// Asks the cluster's Redis for a number.
-#[track_caller]
-fn number(cluster: &Cluster, command: &str) -> u64 {
-    let answer = cluster.redis.ask(command).expect("Redis answers");
-    let number = answer.strip_prefix(':').and_then(|n| n.parse().ok());
-    number.unwrap_or_else(|| panic!("`{command}`: {answer}"))
 }
 
 #[test]

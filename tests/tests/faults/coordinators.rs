@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use skillopt_tests::support::cluster::{Cluster, Node};
+use skillopt_tests::support::cluster::{Cluster, Node, Shape};
 use skillopt_tests::support::program::run;
 use skillopt_tests::support::proxy::Proxy;
 use skillopt_tests::support::wait::until;
 use skillopt_tests::support::{Draw, Process};
 
-use crate::scene::{SLOTS, Scene, after, deadly_shape, shape};
+use crate::scene::{OUT, SLOTS, Scene, after, deadly_shape, number, shape};
 
 /// Returns who has the only run, as a coordinator says.
 #[track_caller]
@@ -187,4 +187,26 @@ fn a_coordinator_that_is_cut_off_cannot_commit_beside_its_successor() {
     scene.is_under_way(&mut run);
     proxy.heal();
     assert_eq!(scene.ends_well(run, &cluster, 0), 0);
+}
+
+/// The jobs of a dead coordinator's run wait on in the queue, and would be paid for.
+#[test]
+fn a_run_that_is_paused_when_its_coordinator_has_died_leaves_no_job_behind() {
+    let scene = Scene::new("uniform:300,600");
+    let mut cluster = Cluster::start_with(Shape {
+        slots: "chat=1".to_owned(),
+        ..shape(2, 1)
+    });
+    let waiting = scene.submit(&cluster);
+    let is_waited = |cluster: &Cluster| number(cluster, "HLEN skillopt:{q}:q") > 0;
+    until("jobs wait", || is_waited(&cluster));
+    let id = scene.world.run_id(OUT);
+    let at = Reaper::holding(&cluster).expect("a living coordinator has the run");
+    Reaper::new().reap(&mut cluster, at);
+    run(&mut cluster.command(&["pause", &id])).code(0);
+    waiting.wait().code(4).says(&["was paused by hand"]);
+    until("no job waits", || !is_waited(&cluster));
+    run(&mut cluster.command(&["resume", &id])).code(0);
+    let ended = run(&mut scene.submission(&cluster, OUT));
+    scene.is_well(&ended, &cluster, 0);
 }

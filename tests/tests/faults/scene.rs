@@ -244,6 +244,14 @@ pub(crate) fn patient_shape(coordinators: usize, workers: usize) -> Shape {
     }
 }
 
+/// Asks the cluster's Redis for a number.
+#[track_caller]
+pub(crate) fn number(cluster: &Cluster, command: &str) -> u64 {
+    let answer = cluster.redis.ask(command).expect("Redis answers");
+    let number = answer.strip_prefix(':').and_then(|n| n.parse().ok());
+    number.unwrap_or_else(|| panic!("`{command}`: {answer}"))
+}
+
 /// Nothing is left once all runs are over: no job waits or is held, as people see it; and Redis has
 /// nothing that ends with its job or its call, with no purse that holds anything back.
 #[track_caller]

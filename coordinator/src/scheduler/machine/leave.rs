@@ -68,6 +68,14 @@ impl<W: Clone> Machine<W> {
         let keys = match which {
             Which::All => self.keys_of(id),
             Which::Keys(keys) => keys.to_vec(),
+            Which::Idle => {
+                let mut keys = self.keys_of(id);
+                keys.retain(|key| {
+                    let entry = self.jobs.get(key);
+                    entry.is_some_and(|entry| matches!(entry.place, Place::Waiting))
+                });
+                keys
+            }
         };
         for key in keys {
             self.withdraw(id, key, &mut cancelled);

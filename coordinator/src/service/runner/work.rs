@@ -102,6 +102,8 @@ impl Runner {
         if run.state == State::Running {
             return Ok(Some(run));
         }
+        // Its last holder may have died, and its jobs wait on.
+        self.lines.clear(&RunId::new(id)).await;
         self.unmark(&run).await;
         Ok(None)
     }

@@ -171,6 +171,8 @@ impl Waiting {
         };
         match which {
             Which::All => all.values_mut().for_each(mark),
+            // Which these are only the server knows; whoever waits asks after them in time.
+            Which::Idle => {}
             Which::Keys(keys) => {
                 for key in keys {
                     if let Some(job) = all.get_mut(key) {

@@ -1,7 +1,8 @@
 -- Withdraws jobs of a run: those named, or a part of all of them.
 --
 -- ARGV[4]    run
--- ARGV[5]    `k`, then ARGV[6..] the keys; or `a`, then ARGV[6] where to go on (0: from the start)
+-- ARGV[5]    `k`, then ARGV[6..] the keys; or `a` (all) or `i` (those that are not leased), then
+--            ARGV[6] where to go on (0: from the start)
 -- Answer: where to go on (0: done), removed, signalled, shared.
 -- Invariant: a job that nobody waits for is leased or gone.
 local run = tonumber(call('HGET', P .. 'u', 'n:' .. ARGV[4]))
@@ -23,7 +24,7 @@ end
 local ours, seen = {}, {}
 for i = 1, #keys do
   local r = R[keys[i]]
-  if r and not seen[keys[i]] then
+  if r and not seen[keys[i]] and not (ARGV[5] == 'i' and r.st == 'l') then
     seen[keys[i]] = true
     for at = 1, #r.ws, 11 do
       if unpack_s('>I4', r.ws, at + 7) == run then
