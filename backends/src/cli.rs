@@ -6,11 +6,13 @@ mod desk;
 mod envelope;
 pub(crate) mod environment;
 mod fault;
+mod plain;
 mod prompt;
 mod run;
 
 pub(crate) use desk::Desk;
 pub(crate) use envelope::{Envelope, enforce};
 pub(crate) use fault::Fault;
+pub(crate) use plain::Plain;
 pub(crate) use prompt::{Prompt, images, system};
 pub(crate) use run::{Output, Run};

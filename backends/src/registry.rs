@@ -8,8 +8,8 @@ use crate::contract::ChatModel;
 use crate::declare::{BackendKey, Declaration, Label, Local};
 use crate::error::CallError;
 use crate::{
-    agents, claude_chat, codex_exec, copilot_chat, gemini_chat, minimax_chat, openai_chat,
-    openai_compatible, qwen_chat, simulated,
+    agents, claude_chat, codex_exec, copilot_chat, cursor_chat, gemini_chat, minimax_chat,
+    openai_chat, openai_compatible, opencode_chat, pi_chat, qwen_chat, simulated,
 };
 
 /// All of them, in the order in which people see them.
@@ -21,6 +21,9 @@ pub const BACKENDS: &[Declaration] = &[
     qwen_chat::DECLARATION,
     minimax_chat::DECLARATION,
     copilot_chat::DECLARATION,
+    cursor_chat::DECLARATION,
+    opencode_chat::DECLARATION,
+    pi_chat::DECLARATION,
     codex_exec::DECLARATION,
     agents::claude_code_exec::DECLARATION,
     agents::cursor_exec::DECLARATION,

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::flat::{Flat, LATER_BENCHMARKS};
 use crate::node::{Data, Node, Origin};
 use crate::problem::{Problem, Warning};
-use crate::roles::Role;
+use crate::roles::{Role, default_model};
 use crate::run_config::RunConfig;
 use crate::suggest::nearest;
 
@@ -415,21 +415,26 @@ fn calls(config: &RunConfig, findings: &mut Findings<'_>) {
         );
         findings.problem("model.retry_base_ms", "retry_base_ms", reason);
     }
-    for (name, path, model, backend) in [
+    for (role, name, path, model, backend) in [
         (
+            Role::Optimizer,
             "optimizer_model",
             "model.optimizer",
             &config.optimizer_model,
             &config.optimizer_backend,
         ),
         (
+            Role::Target,
             "target_model",
             "model.target",
             &config.target_model,
             &config.target_backend,
         ),
     ] {
-        if model.trim().is_empty() && !backend.ends_with("_exec") && backend != "copilot_chat" {
+        let may_choose = backend.ends_with("_exec")
+            || backend == "copilot_chat"
+            || default_model(role, backend) == Some("");
+        if model.trim().is_empty() && !may_choose {
             findings.problem(path, name, "names no model");
         }
     }

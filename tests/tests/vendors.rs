@@ -1,5 +1,5 @@
-//! The interfaces of Anthropic and Google against a scripted server, whole and in pieces: what was
-//! asked is answered, and what goes wrong has its class.
+//! The interfaces of Anthropic and Google against a scripted server, whole and in pieces, and the real
+//! opencode in front of one: what was asked is answered, and what goes wrong has its class.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use skillopt_backends::{
 use skillopt_core::job::Profile;
 use skillopt_core::secret::Secret;
 use skillopt_sim::mock::{Mock, Script};
+use skillopt_tests::support::clis;
 use tokio::net::TcpListener;
 
 const KEY: &str = "canary-vendor-key";
@@ -65,7 +66,7 @@ impl Scene {
         let local = Local {
             options,
             secret: &|_| Some(Secret::new(KEY)),
-            env: &|_| None,
+            env: &|name| (name == "PATH").then(clis::path),
             http: &Http::new(),
         };
         let client = registry::connect(&profile, &local).expect("a client");
@@ -199,4 +200,47 @@ async fn a_tool_is_called_and_its_answer_goes_back() {
         assert_eq!(last.turn, 1, "{backend:?}: {}", last.body);
         assert!(last.body.to_string().contains("the tool's words"));
     }
+}
+
+const OPENCODE: (&str, &str, &str) = ("opencode_chat", "opencode_chat", "model-1");
+
+#[tokio::test]
+async fn opencode_asks_a_server_without_tools_and_its_answer_is_counted() {
+    let usage = json!({"input": 100, "output": 30, "cached": 40, "reasoning": 10});
+    let reply = json!({"text": "pong", "usage": usage});
+    let scene = Scene::new(OPENCODE, false, &reply).await;
+    let mut request = scene.request();
+    request.timeout = Duration::from_secs(120);
+    let seen = scene.client.chat(&request).await.expect("an answer");
+    assert_eq!(seen.text, "pong");
+    assert_eq!(seen.usage.prompt_tokens, 100);
+    assert_eq!(seen.usage.completion_tokens, 30);
+    let requests = scene.mock.requests();
+    assert_eq!(requests.len(), 1, "it asks for no title");
+    let body = &requests[0].body;
+    assert_eq!(body["model"], "model-1");
+    assert_eq!(body["max_tokens"], 2_048);
+    assert!(body["tools"].is_null(), "{body}");
+    let said = |role: &str| {
+        let messages = body["messages"].as_array().into_iter().flatten();
+        let mut of_role = messages.filter(|message| message["role"] == role);
+        of_role.next().map(|message| message["content"].clone())
+    };
+    let system = said("system").unwrap_or_default();
+    assert!(
+        system.as_str().is_some_and(|text| text.starts_with("S\n")),
+        "{body}"
+    );
+    assert_eq!(said("user"), Some("U".into()), "{body}");
+}
+
+#[tokio::test]
+async fn what_the_server_refuses_opencode_has_its_class() {
+    let refusal = json!({"fault": {"kind": "status", "status": 401, "message": KEY}});
+    let scene = Scene::new(OPENCODE, false, &refusal).await;
+    let mut request = scene.request();
+    request.timeout = Duration::from_secs(120);
+    let seen = scene.client.chat(&request).await;
+    assert_eq!(Outcome::of(&seen), Outcome::Unauthorized, "{seen:?}");
+    assert!(!format!("{seen:?}").contains(KEY), "{seen:?}");
 }

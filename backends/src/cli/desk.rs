@@ -1,5 +1,6 @@
 //! The folder in which a program works: gone when the exchange is over.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +55,38 @@ impl Desk {
         let path = self.file(name);
         std::fs::write(&path, content).map_err(|e| unusable(endpoint, &e))?;
         Ok(path)
+    }
+
+    /// Writes a file in the home.
+    pub(crate) fn write_home(
+        &self,
+        path: &str,
+        content: impl AsRef<[u8]>,
+        endpoint: &str,
+    ) -> Result<PathBuf, CallError> {
+        let path = self.home().join(path);
+        let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let written = folder.and_then(|()| std::fs::write(&path, content));
+        written.map_err(|e| unusable(endpoint, &e))?;
+        Ok(path)
+    }
+
+    /// Returns the environment of a program: what it may see of ours, its folders, and what it is told
+    /// of its own settings.
+    pub(crate) fn env<'a>(
+        &self,
+        general: &[(String, String)],
+        own: impl IntoIterator<Item = (&'a str, OsString)>,
+    ) -> Vec<(String, OsString)> {
+        let general = general.iter();
+        let general = general.map(|(name, value)| (name.clone(), OsString::from(value)));
+        let folders = [
+            ("HOME", self.home().into()),
+            ("TMPDIR", self.temporary().into()),
+        ];
+        let own = folders.into_iter().chain(own);
+        let own = own.map(|(name, value)| (name.to_owned(), value));
+        general.chain(own).collect()
     }
 
     /// Makes a folder in the home.

@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
+use crate::declare::Options;
+
 /// Looks a variable up.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -35,6 +39,18 @@ pub(crate) fn allowed(env: Lookup<'_>, own: &[&str]) -> Vec<(String, String)> {
         pairs.push(("LANG".to_owned(), "C.UTF-8".to_owned()));
     }
     pairs
+}
+
+/// Returns the variables that a setting names, in a list or in one text with commas.
+pub(crate) fn named(options: Options<'_>, key: &str) -> Vec<String> {
+    let names = match options.get(key) {
+        Some(Value::Array(names)) => names,
+        Some(Value::String(text)) => text.split(',').map(Value::from).collect(),
+        _ => Vec::new(),
+    };
+    let names = names.iter().filter_map(Value::as_str).map(str::trim);
+    let names = names.filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
 }
 
 /// Returns the folder in which a vendor's program keeps its things: where `variable` says, else

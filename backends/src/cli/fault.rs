@@ -113,6 +113,7 @@ fn said(words: &str) -> Option<u16> {
         ("unknown model", 404),
         ("invalid model", 404),
         ("model_not_found", 404),
+        ("use --list-models", 404),
         ("not available", 404),
         ("unknown option", 400),
         ("unexpected argument", 400),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use skillopt_core::job::{Profile, Usage};
 
-pub use self::kits::{ALL, CLAUDE, CODEX, COPILOT};
+pub use self::kits::{ALL, CLAUDE, CODEX, COPILOT, CURSOR, OPENCODE, PI};
 pub use self::properties::*;
 pub use self::script::{Act, Said, Script, Started};
 use super::{KEY, LONG, question};
@@ -36,6 +36,8 @@ pub struct ProgramKit {
     pub takes_images: bool,
     /// Whether it tells its model of tools; one that does not is not asked with any.
     pub takes_tools: bool,
+    /// Its first argument when it is not asked for an answer yet, and what it prints then.
+    pub beforehand: Option<(&'static str, &'static str)>,
     /// What it says.
     pub says: Says,
 }
@@ -81,6 +83,12 @@ impl ProgramKit {
             http: &Http::new(),
         };
         registry::connect(&profile, &local).expect("a client")
+    }
+
+    /// Makes a script that stands in for the program.
+    #[must_use]
+    pub fn script(&self, act: &Act) -> Script {
+        Script::new(act, self.beforehand)
     }
 
     /// Returns a plain request.

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::events;
 use crate::clean::clean;
-use crate::cli::{Desk, Run, environment, images};
-use crate::contract::{ChatModel, ChatReply, ChatRequest, Message, Role};
+use crate::cli::{Desk, Plain, Run, environment};
+use crate::contract::{ChatModel, ChatReply, ChatRequest};
 use crate::declare::Local;
 use crate::error::CallError;
 
@@ -34,8 +34,6 @@ const SECRET: &[&str] = &[
     "COPILOT_PROVIDER_API_KEY",
     "COPILOT_PROVIDER_BEARER_TOKEN",
 ];
-/// Between messages.
-const RULE: &str = "\n\n---\n\n";
 
 /// A client that starts the program for each exchange.
 pub(super) struct Client {
@@ -67,8 +65,6 @@ impl Client {
     }
 
     fn env(&self, desk: &Desk) -> Vec<(String, OsString)> {
-        let general = self.env.iter();
-        let general = general.map(|(name, value)| (name.clone(), OsString::from(value)));
         let home = self
             .home
             .clone()
@@ -77,17 +73,12 @@ impl Client {
             .cache
             .clone()
             .unwrap_or_else(|| desk.home().join(".cache"));
-        let own: [(&str, OsString); 5] = [
-            ("HOME", desk.home().into()),
-            ("TMPDIR", desk.temporary().into()),
+        let own = [
             ("XDG_CACHE_HOME", cache.into()),
             ("COPILOT_HOME", home.into()),
             ("COPILOT_AUTO_UPDATE", "false".into()),
         ];
-        let own = own
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value));
-        general.chain(own).collect()
+        desk.env(&self.env, own)
     }
 }
 
@@ -96,7 +87,11 @@ const USAGE: &str = "usage.json";
 #[async_trait]
 impl ChatModel for Client {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, CallError> {
-        refuse(request)?;
+        let prompt = Plain {
+            request,
+            with_system: true,
+        };
+        prompt.refuse(NAME, "copilot_chat")?;
         let desk = Desk::new(NAME)?;
         let run = Run {
             endpoint: NAME,
@@ -104,7 +99,7 @@ impl ChatModel for Client {
             args: arguments(request, &desk),
             env: self.env(&desk),
             folder: desk.work(),
-            stdin: prompt(request).into_bytes(),
+            stdin: prompt.text().into_bytes(),
             limit: request.timeout,
             setting: "copilot_exec_path",
         };
@@ -118,22 +113,6 @@ impl ChatModel for Client {
         };
         clean(reader.read(&output, &usage), &secrets)
     }
-}
-
-/// What the program has no way to take is refused before it starts.
-fn refuse(request: &ChatRequest) -> Result<(), CallError> {
-    let what = if !request.tools.is_empty() || request.tool_choice.is_some() {
-        "tools"
-    } else if images(&request.messages).next().is_some() {
-        "images"
-    } else {
-        return Ok(());
-    };
-    Err(CallError::Misconfigured {
-        endpoint: NAME.to_owned(),
-        status: 0,
-        detail: format!("copilot_chat takes no {what}; choose another backend for this role"),
-    })
 }
 
 fn arguments(request: &ChatRequest, desk: &Desk) -> Vec<OsString> {
@@ -157,73 +136,4 @@ fn arguments(request: &ChatRequest, desk: &Desk) -> Vec<OsString> {
         args.extend(["--model".into(), request.model.as_str().into()]);
     }
     args
-}
-
-fn prompt(request: &ChatRequest) -> String {
-    let mut parts: Vec<String> = request.messages.iter().filter_map(part).collect();
-    if let Some(named) = &request.schema {
-        let schema = &named.schema;
-        parts.push(format!(
-            "Answer with one JSON document of this schema, and with nothing else:\n{schema:#}"
-        ));
-    }
-    parts.join(RULE)
-}
-
-/// Writes one message; only the user's stands without a name.
-fn part(message: &Message) -> Option<String> {
-    let text = message.content.as_text();
-    let text = text.trim();
-    if text.is_empty() {
-        return None;
-    }
-    Some(match message.role {
-        Role::User => text.to_owned(),
-        role => format!("[{}]\n{text}", role.as_str()),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::contract::{Content, Image, Part, ToolChoice};
-
-    fn request(messages: Vec<Message>) -> ChatRequest {
-        ChatRequest::new("m", messages, 9, Duration::from_secs(9))
-    }
-
-    #[test]
-    fn messages_are_parted_by_rules() {
-        let mut parts = Message::text(Role::User, "");
-        let text = |text: &str| Part::Text(text.to_owned());
-        parts.content = Content::Parts(vec![text("a"), text("b")]);
-        let request = request(vec![
-            Message::text(Role::System, " S "),
-            parts,
-            Message::text(Role::Assistant, "prev"),
-            Message::text(Role::User, " "),
-            Message::text(Role::User, "last"),
-        ]);
-        assert_eq!(
-            prompt(&request),
-            "[system]\nS\n\n---\n\na\nb\n\n---\n\n[assistant]\nprev\n\n---\n\nlast"
-        );
-    }
-
-    #[test]
-    fn what_it_cannot_take_is_refused() {
-        let mut image = Message::text(Role::User, "");
-        image.content = Content::Parts(vec![Part::Image(Image {
-            url: "data:image/png;base64,AAAA".to_owned(),
-            detail: None,
-        })]);
-        let mut choice = request(Vec::new());
-        choice.tool_choice = Some(ToolChoice::Auto);
-        for request in [request(vec![image]), choice] {
-            let error = refuse(&request).unwrap_err();
-            assert!(matches!(error, CallError::Misconfigured { .. }), "{error}");
-        }
-    }
 }

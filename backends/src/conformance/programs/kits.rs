@@ -15,6 +15,7 @@ pub const CLAUDE: ProgramKit = ProgramKit {
     login: "CLAUDE_CODE_OAUTH_TOKEN",
     takes_images: true,
     takes_tools: true,
+    beforehand: None,
     says: Says {
         answer: |text| lines(&[result(text, "end_turn")]),
         truncated: Some(|text| lines(&[result(text, "max_tokens")])),
@@ -48,6 +49,7 @@ pub const CODEX: ProgramKit = ProgramKit {
     login: "CODEX_API_KEY",
     takes_images: true,
     takes_tools: true,
+    beforehand: None,
     says: Says {
         answer: |text| Said {
             file: Some(("--output-last-message", text.to_owned())),
@@ -94,6 +96,7 @@ pub const COPILOT: ProgramKit = ProgramKit {
     login: "COPILOT_GITHUB_TOKEN",
     takes_images: false,
     takes_tools: false,
+    beforehand: None,
     says: Says {
         answer: |text| Said {
             file: Some((
@@ -115,6 +118,111 @@ pub const COPILOT: ProgramKit = ProgramKit {
     },
 };
 
+/// The Cursor program. It does not tell that an answer was cut, nor its provider's status apart.
+pub const CURSOR: ProgramKit = ProgramKit {
+    backend: "cursor_chat",
+    role: "target",
+    model: "model-1",
+    program: "cursor_exec_path",
+    settings: &[],
+    login: "CURSOR_API_KEY",
+    takes_images: false,
+    takes_tools: false,
+    beforehand: None,
+    says: Says {
+        answer: |text| {
+            lines(&[json!({
+                "type": "result", "subtype": "success", "is_error": false, "result": text,
+                "usage": {"inputTokens": 8, "outputTokens": 7, "cacheReadTokens": 3},
+            })])
+        },
+        truncated: None,
+        failure: |status, message| Said {
+            code: 1,
+            ..lines(&[json!({
+                "type": "result", "subtype": "error", "is_error": true,
+                "result": format!("error {status}: {message}"),
+            })])
+        },
+        usage: MESSAGES.usage,
+    },
+};
+
+/// opencode, which is asked for its settings first.
+pub const OPENCODE: ProgramKit = ProgramKit {
+    backend: "opencode_chat",
+    role: "target",
+    model: "vendor/model-1",
+    program: "opencode_exec_path",
+    settings: &[],
+    login: "OPENCODE_API_KEY",
+    takes_images: false,
+    takes_tools: false,
+    beforehand: Some(("debug", r#"{"snapshot": false}"#)),
+    says: Says {
+        answer: |text| step(text, "stop"),
+        truncated: Some(|text| step(text, "length")),
+        failure: |status, message| Said {
+            code: 1,
+            ..lines(&[json!({
+                "type": "error", "sessionID": "s1",
+                "error": {"name": "APIError", "data": {"message": message, "statusCode": status}},
+            })])
+        },
+        usage: CODEX.says.usage,
+    },
+};
+
+fn step(text: &str, reason: &str) -> Said {
+    let event = |kind: &str, part: Value| json!({"type": kind, "sessionID": "s1", "part": part});
+    lines(&[
+        event("step_start", json!({"type": "step-start"})),
+        event("text", json!({"type": "text", "text": text})),
+        event(
+            "step_finish",
+            json!({"type": "step-finish", "reason": reason, "tokens": {"input": 8, "output": 5,
+                "reasoning": 2, "cache": {"read": 3, "write": 0}}}),
+        ),
+    ])
+}
+
+/// pi, which tells of a failure with exit code 0.
+pub const PI: ProgramKit = ProgramKit {
+    backend: "pi_chat",
+    role: "target",
+    model: "vendor/model-1",
+    program: "pi_chat_path",
+    settings: &[("pi_chat_keys", "VENDOR_API_KEY")],
+    login: "VENDOR_API_KEY",
+    takes_images: false,
+    takes_tools: false,
+    beforehand: None,
+    says: Says {
+        answer: |text| message(text, json!({"stopReason": "stop"})),
+        truncated: Some(|text| message(text, json!({"stopReason": "length"}))),
+        failure: |status, words| {
+            let words = format!("{status} {words}");
+            message("", json!({"stopReason": "error", "errorMessage": words}))
+        },
+        usage: MESSAGES.usage,
+    },
+};
+
+fn message(text: &str, end: Value) -> Said {
+    let mut message = json!({
+        "role": "assistant", "content": [{"type": "text", "text": text}],
+        "usage": {"input": 8, "output": 7, "cacheRead": 3, "cacheWrite": 0},
+    });
+    for (key, value) in end.as_object().into_iter().flatten() {
+        message[key] = value.clone();
+    }
+    lines(&[
+        json!({"type": "session", "id": "s1"}),
+        json!({"type": "message_end", "message": message}),
+        json!({"type": "agent_end", "messages": []}),
+    ])
+}
+
 /// Prints events, one a line.
 fn lines(events: &[Value]) -> Said {
     Said {
@@ -128,4 +236,7 @@ pub const ALL: &[(&str, ProgramKit)] = &[
     ("claude_chat", CLAUDE),
     ("codex_exec", CODEX),
     ("copilot_chat", COPILOT),
+    ("cursor_chat", CURSOR),
+    ("opencode_chat", OPENCODE),
+    ("pi_chat", PI),
 ];

@@ -20,7 +20,7 @@ async fn ask(
     act: &Act,
     request: &ChatRequest,
 ) -> (Result<ChatReply, CallError>, Vec<Started>) {
-    let script = Script::new(act);
+    let script = kit.script(act);
     let answer = kit.client(&script.program()).chat(request).await;
     let started = script.started();
     assert_eq!(started.len(), 1, "one exchange, no retry: {answer:?}");
@@ -110,7 +110,7 @@ async fn gone(script: Script) {
 
 /// And the limit is named.
 pub async fn a_silent_program_is_ended_at_the_deadline(kit: &ProgramKit) {
-    let script = Script::new(&Act::Hangs);
+    let script = kit.script(&Act::Hangs);
     let mut request = kit.request();
     request.timeout = SHORT;
     let answer = kit.client(&script.program()).chat(&request).await;
@@ -122,7 +122,7 @@ pub async fn a_silent_program_is_ended_at_the_deadline(kit: &ProgramKit) {
 
 /// With all that it started.
 pub async fn a_dropped_call_ends_the_program(kit: &ProgramKit) {
-    let script = Script::new(&Act::Hangs);
+    let script = kit.script(&Act::Hangs);
     let client = kit.client(&script.program());
     let request = kit.request();
     {
@@ -198,7 +198,7 @@ pub async fn equal_requests_are_equal_prompts(kit: &ProgramKit) {
 
 /// Checks that a program that cannot take a request is not started with it.
 async fn refused(kit: &ProgramKit, request: &ChatRequest) {
-    let script = Script::new(&Act::Says((kit.says.answer)("Paris")));
+    let script = kit.script(&Act::Says((kit.says.answer)("Paris")));
     let answer = kit.client(&script.program()).chat(request).await;
     let error = answer.expect_err("no answer");
     assert_eq!(error.disposition(), Disposition::StopRun, "{error}");

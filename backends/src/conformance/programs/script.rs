@@ -57,6 +57,9 @@ impl Started {
 
 const SCRIPT: &str = r#"#!/bin/sh
 root='@ROOT@'
+if [ -e "$root/first" ] && [ "$1" = "$(cat "$root/first")" ]; then
+    exec cat "$root/beforehand"
+fi
 n=$(ls "$root/starts" | wc -l)
 start="$root/starts/$((n))"
 mkdir "$start"
@@ -89,12 +92,13 @@ pub struct Script {
 }
 
 impl Script {
-    /// Writes a script that does this whenever it is started.
+    /// Writes a script that does this whenever it is started. With `beforehand`, it prints the second
+    /// text where its first argument is the first one, and such a start is not kept.
     ///
     /// # Panics
     /// The temporary folder cannot be written.
     #[must_use]
-    pub fn new(act: &Act) -> Self {
+    pub fn new(act: &Act, beforehand: Option<(&str, &str)>) -> Self {
         let root = TempDir::with_prefix("skillopt-script-").expect("a temporary folder");
         let path = |name: &str| root.path().join(name);
         let write = |name: &str, text: &str| fs::write(path(name), text).expect("a file");
@@ -117,6 +121,10 @@ impl Script {
         if let Some((flag, text)) = &said.file {
             write("flag", flag);
             write("file", text);
+        }
+        if let Some((first, text)) = beforehand {
+            write("first", first);
+            write("beforehand", text);
         }
         let place = root.path().display().to_string();
         write("program", &SCRIPT.replace("@ROOT@", &place));
