@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use skillopt_core::job::Profile;
 use skillopt_core::kind::{Kind, int};
 use skillopt_core::role::Role;
@@ -15,7 +16,8 @@ use crate::address::Address;
 use crate::auth::Auth;
 use crate::contract::ChatModel;
 use crate::declare::{
-    BackendKey, Declaration, Label, Local, Options, SECONDS, SWITCH, TEMPERATURE, Work, both, ops,
+    BackendKey, Declaration, Label, Local, Options, SECONDS, SWITCH, TEMPERATURE, Work, both,
+    checked, ops,
 };
 use crate::dialect::chat_completions::Server;
 use crate::error::CallError;
@@ -65,6 +67,19 @@ const KEYS: &[BackendKey] = &[
         "8000",
         "Upper limit of tokens per answer.",
     ),
+    checked(
+        both(
+            EXTRA_BODY,
+            Kind::Text,
+            "none",
+            "Further fields of each request of a chat, as one JSON object, e.g. \
+             `{\"thinking\": {\"type\": \"enabled\"}}`.",
+        ),
+        |options| match options.text(EXTRA_BODY) {
+            Some(text) => fields_of(&text).map(|_| None),
+            None => Ok(None),
+        },
+    ),
     ops(both(
         "openai_compatible_stream",
         SWITCH,
@@ -81,6 +96,34 @@ const KEYS: &[BackendKey] = &[
 
 const BASE_URL: &str = "https://api.openai.com/v1";
 const MAX_TOKENS: u32 = 8_000;
+const EXTRA_BODY: &str = "openai_compatible_extra_body";
+/// Fields that have a setting of their own, or are the call itself.
+const OWN_FIELDS: &[&str] = &[
+    "model",
+    "messages",
+    "max_tokens",
+    "temperature",
+    "tools",
+    "tool_choice",
+    "response_format",
+    "stream",
+    "stream_options",
+];
+
+/// Reads further fields from their text.
+fn fields_of(text: &str) -> Result<Map<String, Value>, String> {
+    let fields: Map<String, Value> =
+        serde_json::from_str(text).map_err(|e| format!("`{EXTRA_BODY}` is no JSON object: {e}"))?;
+    let own = fields
+        .keys()
+        .find(|name| OWN_FIELDS.contains(&name.as_str()));
+    match own {
+        Some(name) => Err(format!(
+            "`{EXTRA_BODY}` holds `{name}`, which other settings write"
+        )),
+        None => Ok(fields),
+    }
+}
 
 fn describe(options: Options<'_>, profile: &mut Profile) {
     let base_url = options.text("openai_compatible_base_url");
@@ -91,6 +134,11 @@ fn describe(options: Options<'_>, profile: &mut Profile) {
     profile.temperature = options.number("openai_compatible_temperature");
     let limit = options.count("openai_compatible_max_tokens");
     profile.max_tokens = limit.unwrap_or(MAX_TOKENS);
+    if let Some(text) = options.text(EXTRA_BODY) {
+        // What cannot be read stays what it is, and is refused where a client is made.
+        let fields = fields_of(&text).map_or_else(|_| Value::from(text), Value::from);
+        profile.settings.insert("extra_body".to_owned(), fields);
+    }
     // Not part of this dialect, so it must not tell two equal calls apart.
     profile.reasoning_effort.clear();
 }
@@ -107,5 +155,33 @@ fn connect(profile: &Profile, local: &Local<'_>) -> Result<Arc<dyn ChatModel>, C
         Auth::bearer(key, &address.shown)?,
         local.options.switch("openai_compatible_stream") == Some(true),
     );
-    Ok(Arc::new(Server::new(profile, address, exchange)))
+    let mut server = Server::new(profile, address, exchange);
+    match profile.settings.get("extra_body") {
+        Some(Value::Object(fields)) => server.extra.clone_from(fields),
+        Some(Value::String(text)) => {
+            let endpoint = profile.endpoint.clone();
+            server.extra = fields_of(text).map_err(|detail| CallError::Misconfigured {
+                endpoint,
+                status: 0,
+                detail,
+            })?;
+        }
+        _ => {}
+    }
+    Ok(Arc::new(server))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_fields_are_an_object_of_others() {
+        let fields = fields_of(r#"{"thinking": {"type": "enabled"}}"#).unwrap();
+        assert_eq!(fields["thinking"]["type"], "enabled");
+        for (text, word) in [("[1]", "no JSON object"), (r#"{"model": "m"}"#, "`model`")] {
+            let refused = fields_of(text).unwrap_err();
+            assert!(refused.contains(word), "{refused}");
+        }
+    }
 }
