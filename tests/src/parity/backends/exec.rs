@@ -23,7 +23,8 @@ use skillopt_core::role::Role;
 use super::calls::{self, Seen};
 use super::setup::{Places, Setup};
 use super::sign_in::FakeAz;
-use fake::{Fake, Started};
+use fake::Fake;
+pub(super) use fake::Started;
 
 /// Runs one case.
 ///
@@ -66,6 +67,21 @@ pub(super) fn seen(case: &Value) -> Result<Seen, String> {
     let az = FakeAz::new(case);
     let setup = Setup::new(&with_environment(case, &fake), &az)?;
     Ok(calls::make(&setup, case))
+}
+
+/// Makes the calls of a case, and returns how the program was started.
+///
+/// # Errors
+/// It cannot be set up.
+pub(super) fn started(case: &Value) -> Result<Vec<Started>, String> {
+    let case = &ours(case);
+    let fake = Fake::new(case).map_err(|e| e.to_string())?;
+    let nowhere = Places::new(([127, 0, 0, 1], 9).into());
+    let case = &nowhere.fill(&fake.fill(case));
+    let az = FakeAz::new(case);
+    let setup = Setup::new(&with_environment(case, &fake), &az)?;
+    calls::make(&setup, case);
+    fake.started().map_err(|e| e.to_string())
 }
 
 /// Puts into a case what the way that it was recorded says without words.
@@ -245,15 +261,23 @@ fn has_slots(seen: &str, wanted: &str) -> bool {
     rest.is_empty()
 }
 
+/// What a program may see that is a credential: its own login.
+const LOGINS: &[&str] = &["ANTHROPIC_API_KEY", "CURSOR_API_KEY"];
+
 /// Checks where the program ran and what it saw.
 fn started_alone(wanted: &Value, seen: &Started, fake: &Fake) -> Result<(), String> {
     if !seen.tree.is_empty() {
         return Err(format!("its folder holds {:?}", seen.tree));
     }
     for (name, value) in &seen.env {
-        if value.contains("canary") {
+        if value.contains("canary") && !LOGINS.contains(&name.as_str()) {
             return Err(format!("it sees `{name}`"));
         }
+    }
+    let shown = wanted["env_shown"].as_array().into_iter().flatten();
+    let mut shown = shown.filter_map(Value::as_str);
+    if let Some(name) = shown.find(|name| !seen.env.contains_key(*name)) {
+        return Err(format!("it does not see `{name}`"));
     }
     let home = seen.env.get("HOME").map_or("", String::as_str);
     if home.is_empty() || home == fake.home() || !seen.cwd.starts_with(parent(home)) {

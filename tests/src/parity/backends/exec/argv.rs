@@ -7,6 +7,9 @@
 //! - the system prompt takes the place of the program's own instead of following it;
 //! - Codex is read-only, asks nobody and has no network, whatever is set for the agent of that
 //!   name; it works in an empty folder;
+//! - pi prints its events, since its plain output tells a cut answer from a whole one as little as a
+//!   failure; a system prompt of ours takes the place of an empty one, for which it says who it is;
+//! - opencode's agent and title have names of ours;
 //! - Copilot's prompt is on stdin; `--available-tools=` with nothing after it offers every tool in
 //!   release 1.0.102, a name of no tool offers none.
 
@@ -43,6 +46,9 @@ const WITHOUT_TOOLS: &[(&str, &[(&str, &str)])] = &[
         "copilot_chat",
         &[("--available-tools", "none"), ("--no-auto-update", "")],
     ),
+    ("cursor_chat", &[("--mode", "ask")]),
+    ("pi_chat", &[("--no-tools", ""), ("--mode", "json")]),
+    ("opencode_chat", &[("--pure", "")]),
 ];
 
 /// Options of a case that have no counterpart, or another value, by the rules above.
@@ -57,13 +63,18 @@ const REPLACED: &[&str] = &[
     "--available-tools",
 ];
 
-/// Options whose value is a file, which is compared by what is in it.
+/// Options whose value is a place, which is compared by what is there, or a name of ours.
 const FILES: &[&str] = &[
     "--append-system-prompt-file",
     "--output-last-message",
     "--output-schema",
     "--image",
     "--cd",
+    "--workspace",
+    "--dir",
+    "--agent",
+    "--title",
+    "--system-prompt",
 ];
 
 /// Options without a value.
@@ -81,6 +92,15 @@ const SWITCHES: &[&str] = &[
     "--disable-slash-commands",
     "--no-session-persistence",
     "--verbose",
+    "--trust",
+    "--pure",
+    "--no-session",
+    "--no-tools",
+    "--no-skills",
+    "--no-context-files",
+    "--no-extensions",
+    "--no-prompt-templates",
+    "--no-themes",
 ];
 
 /// Compares one start.

@@ -25,6 +25,8 @@ for arg in "$@"; do
   printf '%s\0' "$arg" >> "$at/argv"
   if [ -f "$arg" ]; then cp "$arg" "$at/file-${arg##*/}"; fi
 done
+settings="$CURSOR_CONFIG_DIR/cli-config.json"
+if [ -f "$settings" ]; then cp "$settings" "$at/file-cli-config.json"; fi
 cat > "$at/stdin"
 : > "$at/whole"
 say='@SAY@'
@@ -44,6 +46,18 @@ if [ -f "$say/delay" ]; then sleep "$(cat "$say/delay")"; fi
 exit "$(cat "$say/code")"
 "#;
 
+/// The names that it goes by.
+const PROGRAMS: &[&str] = &[
+    "claude",
+    "myclaude",
+    "codex",
+    "mycodex",
+    "copilot",
+    "cursor-agent",
+    "opencode",
+    "pi",
+];
+
 /// A folder with the programs of a case.
 pub(super) struct Fake {
     root: tempfile::TempDir,
@@ -51,7 +65,7 @@ pub(super) struct Fake {
 }
 
 /// What one start of a program looked like.
-pub(super) struct Started {
+pub(in super::super) struct Started {
     pub(super) program: String,
     pub(super) argv: Vec<String>,
     pub(super) stdin: String,
@@ -86,7 +100,7 @@ impl Fake {
             .replace("@LOG@", &text(fake.path("log")))
             .replace("@SAY@", &text(fake.path("say")))
             .replace("@PIPE@", &text(pipe));
-        for name in ["claude", "myclaude", "codex", "mycodex", "copilot"] {
+        for name in PROGRAMS {
             let path = fake.path("bin").join(name);
             fs::write(&path, &script)?;
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
@@ -197,6 +211,11 @@ impl Fake {
 }
 
 impl Started {
+    /// Returns a file that was kept.
+    pub(in super::super) fn file(&self, name: &str) -> Option<&[u8]> {
+        self.files.get(name).map(Vec::as_slice)
+    }
+
     fn read(folder: &Path) -> io::Result<Self> {
         let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
         let list = |name: &str| {

@@ -126,7 +126,9 @@ fn failed(wanted: &Value, error: &CallError) -> bool {
         ("multimodal_unsupported", CallError::Misconfigured { detail, .. }) => {
             detail.contains("images")
         }
-        ("cli_error_text", _) => says("detail"),
+        ("refused_by_itself", CallError::Misconfigured { .. }) | ("cli_error_text", _) => {
+            says("detail")
+        }
         _ => false,
     }
 }
