@@ -314,7 +314,8 @@ fn task(call: Call, order: &Order<'_>, home: &str, tmp: &str) -> Task {
         place: Place::Work,
         path: path.into(),
         bytes: bytes.clone(),
-        is_executable: false,
+        // It names the program that it is for.
+        is_executable: bytes.starts_with(b"#!"),
     });
     Task {
         program: text(&order.installed.program),

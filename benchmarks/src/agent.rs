@@ -1,6 +1,7 @@
 //! What benchmarks with agents share: the skill as a document, the trajectory of a run.
 
 mod desk;
+pub(crate) mod tools;
 
 use serde_json::{Value, json};
 use skillopt_backends::Worked;

@@ -36,6 +36,10 @@ pub struct Definition {
     /// Files that only the judge sees, written as `inputs` are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expected: BTreeMap<String, String>,
+    /// Programs that an agent finds in its folder, each with what it prints; the row tells which of
+    /// them it ran.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, String>,
     /// The item's field that holds its type, for the table of accuracy by type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
@@ -49,10 +53,11 @@ fn default_prompt() -> String {
 }
 
 impl Definition {
-    /// Returns whether only an agent can do its tasks: they are done in files.
+    /// Returns whether only an agent can do its tasks: they are done in files, or with
+    /// programs.
     #[must_use]
     pub fn is_for_agents(&self) -> bool {
-        !(self.inputs.is_empty() && self.outputs.is_empty())
+        !(self.inputs.is_empty() && self.outputs.is_empty() && self.tools.is_empty())
             || matches!(self.scorer, Scorer::Files { .. })
     }
 }

@@ -8,6 +8,7 @@ use skillopt_config::yaml;
 
 use super::definition::{Definition, Items, Scorer, Settings};
 use super::{attached, judge, keys, program, template};
+use crate::agent::tools;
 use crate::contract::LoadArgs;
 use crate::error::LoadError;
 use crate::nearest;
@@ -105,6 +106,8 @@ fn definition(folder: &Path) -> Result<(PathBuf, Definition), LoadError> {
         return Err(LoadError::content(&path, "`name` is empty"));
     }
     attached::check(&definition).map_err(|problem| LoadError::content(&path, problem))?;
+    let files = definition.inputs.keys().chain(&definition.outputs);
+    tools::check(&definition.tools, files).map_err(|problem| LoadError::content(&path, problem))?;
     if matches!(definition.scorer, Scorer::Files { .. }) {
         let is_wanted = |name: &String| definition.outputs.contains(name);
         if definition.expected.is_empty() || !definition.expected.keys().all(is_wanted) {

@@ -15,6 +15,7 @@ const TOP: &[&str] = &[
     "inputs",
     "outputs",
     "expected",
+    "tools",
     "task_type",
     "failure_categories",
 ];

@@ -10,7 +10,7 @@ use super::attached::{self, Files};
 use super::definition::{Scorer, Settings};
 use super::judge::{self, Verdict};
 use super::{command, record, template};
-use crate::agent;
+use crate::agent::{self, tools};
 use crate::contract::{Target, Task};
 use crate::cut;
 use crate::error::RolloutError;
@@ -31,22 +31,38 @@ pub(super) async fn work(
         item: id.clone(),
         detail,
     };
-    let workspace = Workspace {
+    let programs = &settings.definition.tools;
+    let mut workspace = Workspace {
         skill: agent::skill_document(task.skill, SKILL_ABOUT),
         skill_files: task.skill_files.clone(),
         files: attached::of(task.item, "inputs").map_err(data)?,
         collect: settings.definition.outputs.clone(),
     };
+    if !programs.is_empty() {
+        let programs = programs.iter();
+        let programs = programs.map(|(name, says)| (name.clone(), tools::program(name, says)));
+        workspace.files.extend(programs);
+        workspace.collect.push(tools::LOG.to_owned());
+    }
     let prompt = prompt(settings, task.item);
     let limit = settings.max_completion_tokens;
-    let (reply, worked) = target.work(prompt, workspace, limit).await?;
+    let (reply, mut worked) = target.work(prompt, workspace, limit).await?;
+    let log = worked.files.remove(tools::LOG).unwrap_or_default();
+    let called = tools::called(programs, &log);
     let (ending, mut verdict) = match failure(settings, &reply.text, &worked) {
         Some(reason) => (
             Ending::AgentFailed,
             Verdict::all_or_nothing(false, || reason),
         ),
         None => {
-            let verdict = verdict(settings, &id, task.item, &reply.text, &worked.files);
+            let verdict = verdict(
+                settings,
+                &id,
+                task.item,
+                &reply.text,
+                &worked.files,
+                &called,
+            );
             (Ending::Scored, verdict.await?)
         }
     };
@@ -61,6 +77,9 @@ pub(super) async fn work(
     conversation.push(record::verification(settings, task.item, &verdict));
     let mut row = record::row(settings, id, task.item, &reply.text, verdict, ending);
     row.insert("agent_ok".to_owned(), (ending == Ending::Scored).into());
+    if !programs.is_empty() {
+        row.insert("tools_called".to_owned(), called.into());
+    }
     Ok(RolloutRecord {
         ending,
         row,
@@ -74,10 +93,11 @@ pub(super) async fn work(
 pub(super) fn prompt(settings: &Settings, item: &Value) -> String {
     let system = settings.system.trim();
     let user = template::render(&settings.prompt, item, "");
-    if system.is_empty() {
-        return user;
-    }
-    format!("{system}\n\n{user}")
+    let programs = &settings.definition.tools;
+    let programs = (!programs.is_empty()).then(|| tools::told(programs));
+    let parts = [system, &user, programs.as_deref().unwrap_or_default()];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
 }
 
 /// Says why there is nothing to judge.
@@ -101,6 +121,7 @@ async fn verdict(
     item: &Value,
     reply: &str,
     outputs: &Files,
+    called: &[String],
 ) -> Result<Verdict, RolloutError> {
     let data = |detail: String| RolloutError::Data {
         benchmark: settings.definition.name.clone(),
@@ -118,10 +139,13 @@ async fn verdict(
         } => {
             let inputs = attached::of(item, "inputs").map_err(data)?;
             let expected = attached::of(item, "expected").map_err(data)?;
-            let question = json!({
+            let mut question = json!({
                 "item": attached::without(item), "answer": score::extract_answer(reply),
                 "response": reply,
             });
+            if !settings.definition.tools.is_empty() {
+                question["tools_called"] = called.into();
+            }
             let folders = [
                 ("inputs", &inputs),
                 ("outputs", outputs),

@@ -1,6 +1,6 @@
 //! Cases of the reference's nightly tool. It calls programs and servers in ways of its own; what its
 //! cases say of them holds for backends that are here, which are asked the same: programs in
-//! [`programs`], servers below. Where a case is marked as a bug, the words of its `right` count.
+//! [`programs`], servers below, and tasks with tools in [`replay`]. Where a case is marked as a bug, the words of its `right` count.
 
 mod programs;
 
@@ -8,25 +8,8 @@ use serde_json::{Value, json};
 use skillopt_backends::Outcome;
 use skillopt_config::roles::{RoleChoice, resolve_role_backends};
 
+use super::agents::replay;
 use super::{exec, over_http};
-
-/// Why a case is left out.
-const TOOLS: &str = "a task that is replayed with named programs as its tools is the nightly tool's own, a later part";
-
-/// The cases that are left out, with the reason.
-const LEFT_OUT: &[(&str, &str)] = &[
-    ("sleep/claude_tools", TOOLS),
-    ("sleep/codex_tools", TOOLS),
-    ("sleep/codex_tools_failure", TOOLS),
-    ("sleep/copilot_tools", TOOLS),
-    ("sleep/opencode_tools_without_optin", TOOLS),
-];
-
-/// Returns why a case cannot be run yet.
-pub(super) fn left_out(id: &str) -> Option<&'static str> {
-    let mut listed = LEFT_OUT.iter();
-    listed.find(|(name, _)| *name == id).map(|(_, why)| *why)
-}
 
 /// Runs one of the cases that are about what is here.
 ///
@@ -53,6 +36,7 @@ pub(super) fn run(case: &Value) -> Result<(), String> {
         }
         "azure_compat_cap_and_extra_body" => over_http(&with_extra_fields(case)),
         "azure_empty_retried_five_times" => over_http(&empty(case)),
+        _ if case["input"]["op"] == "attempt_with_tools" => replay::run(case),
         _ => programs::run(case),
     }
 }

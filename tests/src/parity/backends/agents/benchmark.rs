@@ -71,13 +71,13 @@ fn refused(name: &str, case: &Value) -> Result<(), String> {
 }
 
 /// An agent as a worker gives it to a benchmark.
-struct Slot<'a> {
-    agent: Agent,
-    backend: &'a str,
-    fake: &'a Fake,
-    script: &'a [Value],
-    seconds: f64,
-    done: Mutex<Vec<Option<Seen>>>,
+pub(super) struct Slot<'a> {
+    pub(super) agent: Agent,
+    pub(super) backend: &'a str,
+    pub(super) fake: &'a Fake,
+    pub(super) script: &'a [Value],
+    pub(super) seconds: f64,
+    pub(super) done: Mutex<Vec<Option<Seen>>>,
 }
 
 #[async_trait]
@@ -131,7 +131,7 @@ impl Slot<'_> {
         self.agent.told(finished)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Option<Seen>>> {
+    pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Option<Seen>>> {
         self.done
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -189,7 +189,8 @@ async fn judge(name: &str, case: &Value) -> Result<(), String> {
     }
 }
 
-fn agent(rig: &Rig, fake: &Fake, backend: &str) -> Result<(Setup, Agent), String> {
+/// Makes an agent that asks the rig's model.
+pub(super) fn agent(rig: &Rig, fake: &Fake, backend: &str) -> Result<(Setup, Agent), String> {
     fake.prepare(&Run::of(backend, &Value::Null), &[], None)
         .map_err(|e| e.to_string())?;
     let mut config = rig.settings(backend);

@@ -37,6 +37,7 @@ if [ -n '@PATH@' ]; then
   printf 'POST @PATH@ HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %s\r\nConnection: close\r\n\r\n%s' "$key" "${#body}" "$body" >&3
   cat <&3 > /dev/null
 fi
+[ -n '@TOOL@' ] && './@TOOL@' > /dev/null
 cat <<'@END@'
 @STDOUT@@END@
 cat >&2 <<'@END@'
@@ -105,6 +106,7 @@ impl Fake {
             .replace("@PATH@", path)
             .replace("@BODY@", body)
             .replace("@STAYS@", stays)
+            .replace("@TOOL@", &run.tool)
             .replace("@CODE@", &run.exit_code.to_string())
             // What the case says comes last: nothing in it is filled in.
             .replace("@STDOUT@", &whole_lines(&run.stdout))

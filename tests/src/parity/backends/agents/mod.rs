@@ -19,6 +19,7 @@ mod case;
 mod fake;
 mod folder;
 mod outcome;
+pub(super) mod replay;
 mod rig;
 mod samples;
 mod scene;

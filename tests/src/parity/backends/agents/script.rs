@@ -35,6 +35,8 @@ pub(super) struct Run {
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) exit_code: i64,
+    /// A program of its folder that it runs.
+    pub(super) tool: String,
 }
 
 impl Run {
@@ -56,6 +58,7 @@ impl Run {
                 (Step::Says { .. }, "codex_exec") => String::new(),
                 _ => text(&raw["stderr"]).to_owned(),
             },
+            tool: text(&raw["run_tool"]).to_owned(),
             step,
             exit_code,
         }
