@@ -185,8 +185,8 @@ impl Tokens {
 impl Reader<'_> {
     fn read(&self, output: &Output) -> Result<ChatReply, CallError> {
         let lines = output.stdout.split(|byte| *byte == b'\n');
-        let events = lines.filter_map(|line| serde_json::from_slice::<Ended>(line).ok());
-        let ended = events.filter(|event| event.kind == "result").next_back();
+        let mut events = lines.filter_map(|line| serde_json::from_slice::<Ended>(line).ok());
+        let ended = events.rfind(|event| event.kind == "result");
         let usage = ended
             .as_ref()
             .map_or_else(Usage::default, |e| e.usage.usage());

@@ -363,3 +363,51 @@ fn files_of_items_are_checked_before_anything_is_asked() {
     std::fs::write(&yaml, definition.replace("input.csv:", "../input.csv:")).unwrap();
     assert!(load().contains("`../input.csv`"), "{}", load());
 }
+
+#[test]
+fn programs_that_an_agent_ran_are_told_and_judged() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write(
+        "benchmark.yaml",
+        "name: tools\nitems: items.json\nsplit_ratio: \"1:1:1\"\n\
+         tools: {search: \"no results\", look_up: Oslo}\n\
+         scorer: {kind: command, command: [sh, judge.sh]}\n",
+    );
+    write("prompt.md", "Which is {{id}}?");
+    write("items.json", r#"[{"id": "a"}, {"id": "b"}, {"id": "c"}]"#);
+    write(
+        "judge.sh",
+        "grep -q '\"tools_called\":\\[\"look_up\"\\]' && [ -z \"$(ls outputs 2>/dev/null)\" ] && hard=1\n\
+         echo \"{\\\"hard\\\": ${hard:-0}, \\\"reason\\\": \\\"called or not\\\"}\"\n",
+    );
+    let suite = Custom
+        .load(&args(dir.path(), &dir.path().join("out")))
+        .unwrap();
+    for (log, called, hard) in [
+        (Some("look_up\nother\nlook_up\n"), json!(["look_up"]), 1.0),
+        (None, json!([]), 0.0),
+    ] {
+        let files = log.map(|log| ("_tool_calls.log".to_owned(), log.as_bytes().to_vec()));
+        let agent = Agent {
+            files: files.into_iter().collect(),
+            failed: None,
+            found: Mutex::default(),
+        };
+        let task = Task {
+            item: &suite.splits.train[0].value,
+            skill: "Look things up.",
+            skill_files: &BTreeMap::new(),
+            settings: &suite.settings,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let record = runtime.block_on(Custom.rollout(task, &agent)).unwrap();
+        assert_eq!(record.row["tools_called"], called, "{:?}", record.row);
+        assert_eq!(record.row["hard"], hard, "{:?}", record.row);
+        let files = record.conversation.iter();
+        assert!(files.filter(|entry| entry["type"] == "files").count() == 0);
+    }
+}

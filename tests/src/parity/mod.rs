@@ -121,15 +121,6 @@ pub fn run_file(area: &str, path: &Path) -> anyhow::Result<Report> {
             report.left_out.push((id, why.to_owned()));
             continue;
         }
-        if area == "backends"
-            && let Some(checked) = backends::left_out_by_content(&stem, case)
-        {
-            match checked {
-                Ok(why) => report.left_out.push((id, why)),
-                Err(why) => report.failed.push((id, why)),
-            }
-            continue;
-        }
         let judged = std::panic::catch_unwind(|| {
             if area == "backends" {
                 return backends::run(&stem, case);

@@ -49,11 +49,6 @@ pub(super) const FILES: &[&str] = &[
     "workspace",
 ];
 
-/// Returns why a case is left out for what it says, if it is; an error is a failed case.
-pub(super) fn left_out_by_content(stem: &str, case: &Value) -> Option<Result<String, String>> {
-    agents::left_out(stem, case)
-}
-
 /// Runs one case of a file.
 ///
 /// # Errors

@@ -1,21 +1,19 @@
 //! Benchmarks with agents: what is put before them, and what becomes of their answers.
 //!
-//! Cases of a benchmark that this release does not have are left out; that a run of it is refused before
-//! anything is spent is checked all the same.
+//! A benchmark that this release does not have is another page's (`declared`).
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skillopt_agents::Agent;
 use skillopt_agents::run::Finished;
 use skillopt_backends::{
     CallError, ChatReply, ChatRequest, Message, Role as Speaker, Worked, Workspace,
 };
 use skillopt_benchmarks::{RolloutError, Target, Task, registry};
-use skillopt_config::{Context, Flat, Origin, RunConfig};
 use skillopt_core::job::{Ending, RolloutRecord};
 use skillopt_core::role::Role;
 
@@ -26,48 +24,12 @@ use super::text;
 use crate::parity::backends::setup::Setup;
 use crate::parity::backends::sign_in::FakeAz;
 
-const MODEL: &str = "m1";
+pub(super) const MODEL: &str = "m1";
 
 /// Runs one case.
 pub(super) fn run(case: &Value) -> Result<(), String> {
     let name = text(&case["input"]["benchmark"]);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|e| e.to_string())?;
-    runtime.block_on(judge(name, case))
-}
-
-/// Returns why a case is left out, if it is: its benchmark is of a later release. An error: a run of it
-/// is not refused as it should be.
-pub(super) fn left_out(case: &Value) -> Option<Result<String, String>> {
-    let name = text(&case["input"]["benchmark"]);
-    registry::find(name)
-        .is_err()
-        .then(|| refused(name, case).map(|()| format!("the benchmark `{name}` is a later part")))
-}
-
-/// Checks that a run of a benchmark that is not there is refused.
-fn refused(name: &str, case: &Value) -> Result<(), String> {
-    let origin = Origin::File {
-        path: "case.yaml".into(),
-        line: 1,
-        column: 1,
-    };
-    let keys = json!({"env": name, "target_backend": case["input"]["target_backend"]});
-    let none = Map::new();
-    let flat = Flat::from_json(keys.as_object().unwrap_or(&none), &origin);
-    let names = registry::names();
-    let context = Context {
-        benchmarks: Some(&names),
-        env: &|_| None,
-    };
-    match RunConfig::resolve(&flat, &context) {
-        Err(refused) if refused.to_string().contains("cannot run it yet") => Ok(()),
-        Err(refused) => Err(format!("refused, but not for the benchmark: {refused}")),
-        Ok(_) => Err(format!("`{name}` is accepted, and is not there")),
-    }
+    rig::block_on(judge(name, case))
 }
 
 /// An agent as a worker gives it to a benchmark.
@@ -205,7 +167,7 @@ pub(super) fn agent(rig: &Rig, fake: &Fake, backend: &str) -> Result<(Setup, Age
 }
 
 /// The task and the skill lie there; from the second turn on the task tells of the first.
-fn folder(wanted: &Value, seen: &Seen, skill: &str) -> Result<(), String> {
+pub(super) fn folder(wanted: &Value, seen: &Seen, skill: &str) -> Result<(), String> {
     let task = seen.file("task.md").unwrap_or_default();
     let wanted = &wanted["workspace_tree"]["task.md"];
     for part in super::texts(&wanted["must_contain"]) {

@@ -16,6 +16,7 @@
 mod benchmark;
 mod call;
 mod case;
+mod declared;
 mod fake;
 mod folder;
 mod outcome;
@@ -37,16 +38,9 @@ pub(super) fn run(stem: &str, case: &Value) -> Result<(), String> {
         "cli_samples" => samples::run(case),
         "trace" => trace::run(case),
         "workspace" => folder::run(case),
+        "benchmark_exec" if declared::is_later(case) => declared::run(case),
         "benchmark_exec" => benchmark::run(case),
         _ => case::run(case),
-    }
-}
-
-/// Returns why a case is left out for what it says, if it is; an error is a failed case.
-pub(super) fn left_out(stem: &str, case: &Value) -> Option<Result<String, String>> {
-    match stem {
-        "benchmark_exec" => benchmark::left_out(case),
-        _ => None,
     }
 }
 

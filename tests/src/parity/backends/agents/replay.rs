@@ -17,7 +17,7 @@ use skillopt_benchmarks::{RolloutError, Target, Task, registry};
 
 use super::benchmark::{self, Slot};
 use super::fake::{Fake, Seen};
-use super::rig::Rig;
+use super::rig::{self, Rig};
 use super::{text, texts};
 
 /// The agents that do what the tool has its programs do.
@@ -32,15 +32,10 @@ const AGENTS: &[(&str, &str)] = &[
 /// # Errors
 /// What differs, in words.
 pub(in super::super) fn run(case: &Value) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|e| e.to_string())?;
     let class = text(&case["input"]["backend_class"]);
     match AGENTS.iter().find(|(name, _)| *name == class) {
-        Some((_, backend)) => runtime.block_on(replay(case, backend)),
-        None => runtime.block_on(refused(case)),
+        Some((_, backend)) => rig::block_on(replay(case, backend)),
+        None => rig::block_on(refused(case)),
     }
 }
 

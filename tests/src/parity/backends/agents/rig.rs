@@ -40,6 +40,16 @@ fn host() -> Result<Host, String> {
         .map_err(Clone::clone)
 }
 
+/// Runs a case to its end.
+pub(super) fn block_on(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| e.to_string())?;
+    runtime.block_on(work)
+}
+
 /// A model that listens.
 pub(super) struct Rig {
     mock: Mock,
