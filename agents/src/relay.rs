@@ -15,6 +15,7 @@ mod asking;
 mod bound;
 pub(crate) mod fault;
 mod flow;
+mod lean;
 mod leaving;
 mod log;
 pub(crate) mod marker;

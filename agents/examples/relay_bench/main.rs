@@ -1,10 +1,12 @@
 //! Measures what a relay costs and prints one JSON object; `cargo xtask bench relay` runs it.
 //!
 //! The relay has a thread of its own, whose processor time is read; the scripted model and the client
-//! have others.
+//! have others. As from a sandbox, it is asked through a Unix socket. With the name of a figure as its
+//! argument it measures that one alone, for a profile.
 
 use std::error::Error;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +14,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Uri};
 use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::SendRequest;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use skillopt_agents::relay::{Answer, Caps, Open, Plan, Relay, Tries, WayOut, Wire};
 use skillopt_sim::mock::{Mock, Script};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::oneshot;
 
 /// Requests before those that count.
@@ -54,12 +57,16 @@ fn http() -> Http {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut figures = serde_json::Map::new();
+    let only = std::env::args().nth(1);
     for (name, cli, provider, is_stream, sent) in [
         ("small", Wire::Messages, Wire::Messages, false, 1),
         ("stream", Wire::Messages, Wire::Messages, true, 1),
         ("translated", Wire::Responses, Wire::Chat, true, 1),
         ("large", Wire::Messages, Wire::Messages, false, 200),
     ] {
+        if only.as_deref().is_some_and(|only| only != name) {
+            continue;
+        }
         let us = measure(cli, provider, &request(cli, is_stream, sent))?;
         figures.insert(format!("{name}_us"), us.into());
     }
@@ -99,7 +106,11 @@ fn measure(
     let (tell, told) = std::sync::mpsc::channel();
     let (read, reads) = std::sync::mpsc::channel();
     let (ask_time, mut asked) = tokio::sync::mpsc::channel::<()>(2);
-    let relay = std::thread::Builder::new().spawn(move || {
+    let folder = tempfile::tempdir()?;
+    let socket: PathBuf = folder.path().join("relay");
+    let at = socket.clone();
+    let relay = std::thread::Builder::new().name("relay".to_owned());
+    let relay = relay.spawn(move || {
         let done = (|| -> Result<(), Box<dyn Error + Send + Sync>> {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -111,8 +122,8 @@ fn measure(
                     Arc::new(Out(http())),
                     Arc::new(Open),
                 );
-                let listener = TcpListener::bind("127.0.0.1:0").await?;
-                tell.send(listener.local_addr()?.to_string())?;
+                let listener = UnixListener::bind(&at)?;
+                tell.send(())?;
                 let times = async {
                     while asked.recv().await.is_some() {
                         // Only this thread can read its own time; nobody hears of it too late.
@@ -121,7 +132,7 @@ fn measure(
                     std::future::pending::<()>().await;
                 };
                 tokio::select! {
-                    () = relay.serve(listener) => {}
+                    () = relay.serve_unix(listener) => {}
                     () = times => {}
                     _ = stopped => {}
                 }
@@ -131,20 +142,22 @@ fn measure(
         })();
         done.map_err(|e| e.to_string())
     })?;
-    let url = format!("http://{}{path}", told.recv()?);
+    told.recv()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let client = http();
     let bytes = Bytes::from(body.to_string());
     let mut used = 0.0;
     runtime.block_on(async {
+        let mut client = asker(&socket).await?;
         for (requests, is_counted) in [(WARM_UP, false), (REQUESTS, true)] {
             ask_time.send(()).await?;
             let before = reads.recv()?;
             for _ in 0..requests {
-                let request = Request::post(url.as_str()).body(Full::new(bytes.clone()))?;
-                let answer = client.request(request).await?;
+                let request = Request::post(*path).header("host", "127.0.0.1:47001");
+                let request = request.body(Full::new(bytes.clone()))?;
+                client.ready().await?;
+                let answer = client.send_request(request).await?;
                 let status = answer.status();
                 let body = answer.into_body().collect().await?.to_bytes();
                 if status != 200 || body.is_empty() {
@@ -166,6 +179,15 @@ fn measure(
     relay.join().map_err(|_| "the relay's thread broke")??;
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     Ok(used / REQUESTS as f64)
+}
+
+/// Opens the one connection that everything is asked through.
+async fn asker(socket: &Path) -> Result<SendRequest<Full<Bytes>>, Box<dyn Error>> {
+    let stream = TokioIo::new(UnixStream::connect(socket).await?);
+    let (client, connection) = hyper::client::conn::http1::handshake(stream).await?;
+    // It ends with the client, which is dropped first.
+    drop(tokio::task::spawn(connection));
+    Ok(client)
 }
 
 /// Starts the model on a thread of its own; returns its address.

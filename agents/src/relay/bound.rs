@@ -10,38 +10,42 @@ use super::allow::Refusal;
 /// Models that know the limit of Chat Completions by its new name alone; other servers may know only
 /// the old one.
 const NEW_NAME: [&str; 4] = ["gpt-5", "o1", "o3", "o4"];
+/// Where Gemini's limit stands.
+const CONFIG: &str = "generationConfig";
 /// Shorter texts are no pictures.
 const PICTURE_MIN: usize = 64;
 
-/// Limits the answer of a request that names no limit to `limit`, if there is one; returns the
-/// limit that the request has then.
+/// The limit of an answer.
+#[derive(Debug, PartialEq)]
+pub(super) struct Limited {
+    /// The most tokens that it may have.
+    pub(super) tokens: Option<u64>,
+    /// What a request that names none has to say for that: a part of it, and its name.
+    pub(super) added: Option<(&'static str, Value)>,
+}
+
+/// Returns the limit of the answer of a request; one that names none gets `limit`, if there is one.
 ///
 /// # Errors
 /// A limit that is no number.
-pub(super) fn limit(
-    wire: Wire,
-    request: &mut Value,
-    limit: Option<u64>,
-) -> Result<Option<u64>, Refusal> {
+pub(super) fn limit(wire: Wire, request: &Value, limit: Option<u64>) -> Result<Limited, Refusal> {
     let model = request.get("model").and_then(Value::as_str);
     let model = model.unwrap_or_default();
     let is_new = NEW_NAME.iter().any(|begin| model.starts_with(begin));
-    let (config, names): (&mut Value, &[&str]) = match wire {
-        Wire::Responses => (request, &["max_output_tokens"]),
-        Wire::Chat if is_new => (request, &["max_completion_tokens", "max_tokens"]),
-        Wire::Chat => (request, &["max_tokens", "max_completion_tokens"]),
-        Wire::Messages => (request, &["max_tokens"]),
-        Wire::Gemini => {
-            let has_limit = limit.is_some() || request.get("generationConfig").is_some();
-            if !has_limit {
-                return Ok(None);
-            }
-            (&mut request["generationConfig"], &["maxOutputTokens"])
-        }
+    let names: &[&'static str] = match wire {
+        Wire::Responses => &["max_output_tokens"],
+        Wire::Chat if is_new => &["max_completion_tokens", "max_tokens"],
+        Wire::Chat => &["max_tokens", "max_completion_tokens"],
+        Wire::Messages => &["max_tokens"],
+        Wire::Gemini => &["maxOutputTokens"],
+    };
+    let config = match wire {
+        Wire::Gemini => request.get(CONFIG),
+        _ => Some(request),
     };
     let mut own = None;
     for name in names {
-        match config.get(*name) {
+        match config.and_then(|config| config.get(*name)) {
             None | Some(Value::Null) => {}
             Some(value) => {
                 let number = value.as_u64().ok_or_else(|| {
@@ -51,14 +55,25 @@ pub(super) fn limit(
             }
         }
     }
-    if own.is_none()
-        && let Some(limit) = limit
-        && (config.is_object() || config.is_null())
-    {
-        config[names[0]] = json!(limit);
-        own = Some(limit);
-    }
-    Ok(own)
+    let is_open = config.is_none_or(|config| config.is_object() || config.is_null());
+    let Some(limit) = limit.filter(|_| own.is_none() && is_open) else {
+        return Ok(Limited {
+            tokens: own,
+            added: None,
+        });
+    };
+    let added = match wire {
+        Wire::Gemini => {
+            let mut config = config.cloned().unwrap_or(Value::Null);
+            config[names[0]] = json!(limit);
+            (CONFIG, config)
+        }
+        _ => (names[0], json!(limit)),
+    };
+    Ok(Limited {
+        tokens: Some(limit),
+        added: Some(added),
+    })
 }
 
 /// Returns what a request of `bytes` comes to at most: a token is at least a byte, but for pictures.
@@ -169,14 +184,14 @@ mod tests {
             ),
         ] {
             let mut limited = request.clone();
-            let found = limit(wire, &mut limited, wanted).unwrap();
-            assert_eq!((limited, found), want, "{wire:?} {request}");
+            let Limited { tokens, added } = limit(wire, &request, wanted).unwrap();
+            if let Some((name, value)) = added {
+                limited[name] = value;
+            }
+            assert_eq!((limited, tokens), want, "{wire:?} {request}");
         }
         for request in [json!({"max_tokens": "9"}), json!({"max_tokens": 1.5})] {
-            assert!(
-                limit(Wire::Chat, &mut request.clone(), None).is_err(),
-                "{request}"
-            );
+            assert!(limit(Wire::Chat, &request, None).is_err(), "{request}");
         }
     }
 

@@ -73,6 +73,9 @@ pub(super) struct Flow {
     left: usize,
     turn: Option<Turn>,
     silence: Duration,
+    /// When the last piece came.
+    since: Instant,
+    /// Wakes when it may have been silent for too long; set anew only then, not for each piece.
     asleep: Pin<Box<Sleep>>,
     is_over: bool,
     ending: Option<Ending>,
@@ -93,7 +96,7 @@ impl hyper::body::Body for Flow {
             }
             match Pin::new(&mut this.inner).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    this.asleep.as_mut().reset(Instant::now() + this.silence);
+                    this.since = Instant::now();
                     let Ok(bytes) = frame.into_data() else {
                         continue;
                     };
@@ -130,6 +133,11 @@ impl hyper::body::Body for Flow {
                     if this.asleep.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;
                     }
+                    let until = this.since + this.silence;
+                    if until > this.asleep.deadline() {
+                        this.asleep.as_mut().reset(until);
+                        continue;
+                    }
                     let words = format!("the provider was silent for {:?}", this.silence);
                     this.close(Some(words.clone()));
                     return Poll::Ready(Some(Err(io::Error::other(words))));
@@ -141,12 +149,14 @@ impl hyper::body::Body for Flow {
 
 impl Flow {
     pub(super) fn new(inner: Body, turn: Option<Turn>, silence: Duration, ending: Ending) -> Self {
+        let since = Instant::now();
         Self {
             inner,
             left: ANSWER_MAX,
             turn,
             silence,
-            asleep: Box::pin(tokio::time::sleep(silence)),
+            since,
+            asleep: Box::pin(tokio::time::sleep_until(since + silence)),
             is_over: false,
             ending: Some(ending),
         }
@@ -167,9 +177,7 @@ impl Drop for Flow {
         let Some(ending) = self.ending.take() else {
             return;
         };
-        let since = self.asleep.deadline().checked_sub(self.silence);
-        let silent = since.map_or(Duration::ZERO, |since| since.elapsed());
-        ending.write(Over::Abandoned(silent));
+        ending.write(Over::Abandoned(self.since.elapsed()));
     }
 }
 
@@ -203,7 +211,7 @@ impl Ending {
             said.error.as_mut(),
         ] {
             let Some(text) = text else { continue };
-            *text = log.redacted(text);
+            log.redact(text);
         }
         let broken = |words: &str| {
             log.trouble(0, words, None);

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri};
+use serde::Serializer as _;
+use serde::ser::SerializeMap as _;
 use serde_json::Value;
 use skillopt_backends::AtMost;
 
@@ -15,6 +17,10 @@ use super::{Plan, Wire, bound};
 
 /// Headers of a CLI that reach the provider.
 const PASSED: &[&str] = &["anthropic-version", "anthropic-beta", "openai-beta"];
+/// Where Chat Completions is told to count a stream.
+const OPTIONS: &str = "stream_options";
+/// Room for changes of a request, in bytes.
+const CHANGES: usize = 64;
 /// Most values in a request: each takes many times its bytes in memory.
 const VALUES_MAX: usize = 1 << 20;
 
@@ -58,31 +64,61 @@ impl Leaving {
             _ => request["stream"] == true,
         };
         let mut names = None;
-        let mut sent = match (plan.cli, plan.provider) {
+        let translated = match (plan.cli, plan.provider) {
             (Wire::Responses, Wire::Chat) => {
                 let (chat, known) = translate::request(&request).map_err(unread)?;
                 names = Some(known);
-                chat
+                Some(chat)
             }
-            _ => request.clone(),
+            _ => None,
         };
+        let sent = translated.as_ref().unwrap_or(&request);
+        let limited = bound::limit(plan.provider, sent, answer_limit)?;
+        let mut changes: Vec<(&str, Value)> = Vec::new();
         if plan.provider == Wire::Chat && is_stream {
             // Else nobody would know what the answer came to.
-            sent["stream_options"]["include_usage"] = true.into();
+            let mut options = sent.get(OPTIONS).cloned().unwrap_or(Value::Null);
+            options["include_usage"] = true.into();
+            changes.push((OPTIONS, options));
         }
-        let limit = bound::limit(plan.provider, &mut sent, answer_limit)?;
+        changes.extend(limited.added);
         // Never the bytes themselves: a key that stands twice could mean two things.
-        let body = Bytes::from(sent.to_string());
+        let body = written(sent, &changes, body.len()).map_err(|e| unread(e.to_string()))?;
+        let at_most = bound::at_most(sent, body.len(), limited.tokens);
         Ok(Self {
             uri: uri(plan, path, is_stream)?,
             headers: headers(plan, &parts.headers, is_stream),
-            at_most: bound::at_most(&sent, body.len(), limit),
+            at_most,
             request: Arc::new(request),
             body,
             is_stream,
             names,
         })
     }
+}
+
+/// Writes a request with some of its parts changed. It may be large: it is not copied for that.
+fn written(
+    request: &Value,
+    changes: &[(&str, Value)],
+    about: usize,
+) -> Result<Bytes, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(about + CHANGES);
+    let mut writer = serde_json::Serializer::new(&mut bytes);
+    let mut map = writer.serialize_map(None)?;
+    let changed = |key: &str| changes.iter().find(|(name, _)| *name == key);
+    let own = request.as_object();
+    for (key, value) in own.into_iter().flatten() {
+        let value = changed(key).map_or(value, |(_, value)| value);
+        map.serialize_entry(key, value)?;
+    }
+    for (key, value) in changes {
+        if own.is_none_or(|own| !own.contains_key(*key)) {
+            map.serialize_entry(key, value)?;
+        }
+    }
+    map.end()?;
+    Ok(bytes.into())
 }
 
 fn uri(plan: &Plan, path: &str, is_stream: bool) -> Result<Uri, Refusal> {

@@ -78,6 +78,17 @@ impl Log {
         redact(text, &secrets)
     }
 
+    /// Takes the secrets out of a text, which mostly holds none.
+    pub(super) fn redact(&self, text: &mut String) {
+        if self
+            .secrets
+            .iter()
+            .any(|secret| text.contains(secret.as_str()))
+        {
+            *text = self.redacted(text);
+        }
+    }
+
     /// Waits until the task has room for a request of so many bytes, which it may get from those under
     /// way, and counts it. Near the cap of tokens, they go one after the other.
     pub(super) async fn count(

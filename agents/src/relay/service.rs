@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -33,6 +33,8 @@ use super::{Plan, fault};
 const BODY_MAX: usize = 32 << 20;
 /// Most bytes of requests of one sandbox at the same time.
 const BODIES_MAX: usize = 2 * BODY_MAX;
+/// Most bytes that are made room for before they have come.
+const ANNOUNCED_MAX: usize = 1 << 20;
 /// Largest head of a request, in bytes.
 const HEAD_MAX: usize = 64 << 10;
 /// Most connections of one sandbox at the same time.
@@ -203,7 +205,10 @@ impl Inner {
         let mut room = Arc::clone(&self.room)
             .try_acquire_many_owned(0)
             .map_err(|_| full())?;
-        let mut read = BytesMut::new();
+        // As many as are announced: a large body would be copied again and again.
+        let announced = body.size_hint().upper().unwrap_or(0);
+        let announced = usize::try_from(announced).unwrap_or(0).min(ANNOUNCED_MAX);
+        let mut read = BytesMut::with_capacity(announced);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|e| unread(e.to_string()))?;
             let Ok(bytes) = frame.into_data() else {

@@ -55,11 +55,15 @@ fn event(bytes: &[u8], each: &mut impl FnMut(&str)) {
         return;
     };
     let first = first.trim();
-    let rest: Vec<&str> = lines.map(str::trim).collect();
-    if rest.is_empty() {
-        each(first);
-    } else {
-        each(&format!("{first}\n{}", rest.join("\n")));
+    match lines.next() {
+        None => each(first),
+        Some(second) => {
+            let rest: Vec<&str> = std::iter::once(second)
+                .chain(lines)
+                .map(str::trim)
+                .collect();
+            each(&format!("{first}\n{}", rest.join("\n")));
+        }
     }
 }
 

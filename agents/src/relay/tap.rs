@@ -1,8 +1,7 @@
 //! Reads answers on their way: what was said, and what it came to.
 
-use serde_json::Value;
-
 use super::Wire;
+use super::lean::Lean;
 use super::record::{Said, Tokens};
 use super::sse::Events;
 
@@ -50,13 +49,9 @@ impl Tap {
         if self.is_stream {
             let mut events = std::mem::take(&mut self.events);
             events.end(|data| self.event(data));
-        } else if let Ok(value) = serde_json::from_slice::<Value>(&self.whole) {
-            match self.wire {
-                Wire::Responses => self.response(&value),
-                Wire::Chat => self.completion(&value),
-                Wire::Messages => self.message(&value),
-                Wire::Gemini => self.candidates(&value),
-            }
+        } else {
+            let whole = std::mem::take(&mut self.whole);
+            self.answer(&whole);
         }
         let open = std::mem::take(&mut self.open_calls).into_iter();
         self.said
@@ -65,11 +60,23 @@ impl Tap {
         (self.said, self.tokens)
     }
 
+    fn answer(&mut self, whole: &[u8]) {
+        let text = std::str::from_utf8(whole).unwrap_or_default();
+        if let Ok(value) = Lean::read(text) {
+            match self.wire {
+                Wire::Responses => self.response(&value),
+                Wire::Chat => self.completion(&value),
+                Wire::Messages => self.message(&value),
+                Wire::Gemini => self.candidates(&value),
+            }
+        }
+    }
+
     fn event(&mut self, data: &str) {
         if data == "[DONE]" {
             return;
         }
-        let Ok(value) = serde_json::from_str::<Value>(data) else {
+        let Ok(value) = Lean::read(data) else {
             return;
         };
         match self.wire {
@@ -90,12 +97,12 @@ impl Tap {
         }
     }
 
-    fn error(&mut self, error: &Value) {
+    fn error(&mut self, error: &Lean<'_>) {
         let words = str_at(error, "message").unwrap_or("an error without words");
         self.said.error = Some(words.chars().take(300).collect());
     }
 
-    fn response_event(&mut self, event: &Value) {
+    fn response_event(&mut self, event: &Lean<'_>) {
         match str_at(event, "type") {
             Some("response.output_item.done") => self.item(&event["item"]),
             Some("response.completed" | "response.incomplete") => {
@@ -110,19 +117,19 @@ impl Tap {
         }
     }
 
-    fn response(&mut self, response: &Value) {
+    fn response(&mut self, response: &Lean<'_>) {
         for item in list(response, "output") {
             self.item(item);
         }
         self.response_usage(response);
         let reason = str_at(&response["incomplete_details"], "reason");
         self.finish(reason.or_else(|| str_at(response, "status")));
-        if response["error"].is_object() {
+        if response["error"].is_map() {
             self.error(&response["error"]);
         }
     }
 
-    fn response_usage(&mut self, response: &Value) {
+    fn response_usage(&mut self, response: &Lean<'_>) {
         let usage = &response["usage"];
         self.tokens = Tokens {
             input: count(usage, "input_tokens"),
@@ -133,7 +140,7 @@ impl Tap {
         };
     }
 
-    fn item(&mut self, item: &Value) {
+    fn item(&mut self, item: &Lean<'_>) {
         match str_at(item, "type") {
             Some("message") => {
                 for part in list(item, "content") {
@@ -162,9 +169,9 @@ impl Tap {
         self.said.calls.push((owned(name), owned(arguments)));
     }
 
-    fn chat_usage(&mut self, value: &Value) {
+    fn chat_usage(&mut self, value: &Lean<'_>) {
         let usage = &value["usage"];
-        if usage.is_object() {
+        if usage.is_map() {
             self.tokens = Tokens {
                 input: count(usage, "prompt_tokens"),
                 cached: count(&usage["prompt_tokens_details"], "cached_tokens"),
@@ -175,9 +182,9 @@ impl Tap {
         }
     }
 
-    fn chunk(&mut self, chunk: &Value) {
+    fn chunk(&mut self, chunk: &Lean<'_>) {
         self.chat_usage(chunk);
-        if chunk["error"].is_object() {
+        if chunk["error"].is_map() {
             self.error(&chunk["error"]);
         }
         let Some(choice) = list(chunk, "choices").first() else {
@@ -205,7 +212,7 @@ impl Tap {
         self.finish(str_at(choice, "finish_reason"));
     }
 
-    fn completion(&mut self, value: &Value) {
+    fn completion(&mut self, value: &Lean<'_>) {
         self.chat_usage(value);
         let Some(choice) = list(value, "choices").first() else {
             return;
@@ -220,7 +227,7 @@ impl Tap {
         self.finish(str_at(choice, "finish_reason"));
     }
 
-    fn message_usage(&mut self, usage: &Value) {
+    fn message_usage(&mut self, usage: &Lean<'_>) {
         // Anthropic counts what came from the cache, and what went into it, apart.
         let cached = count(usage, "cache_read_input_tokens");
         let written = count(usage, "cache_creation_input_tokens");
@@ -234,7 +241,7 @@ impl Tap {
         }
     }
 
-    fn message_event(&mut self, event: &Value) {
+    fn message_event(&mut self, event: &Lean<'_>) {
         match str_at(event, "type") {
             Some("message_start") => self.message_usage(&event["message"]["usage"]),
             Some("content_block_start") => {
@@ -263,7 +270,7 @@ impl Tap {
         }
     }
 
-    fn message(&mut self, message: &Value) {
+    fn message(&mut self, message: &Lean<'_>) {
         self.message_usage(&message["usage"]);
         for block in list(message, "content") {
             match str_at(block, "type") {
@@ -282,9 +289,9 @@ impl Tap {
         self.finish(str_at(message, "stop_reason"));
     }
 
-    fn candidates(&mut self, value: &Value) {
+    fn candidates(&mut self, value: &Lean<'_>) {
         let usage = &value["usageMetadata"];
-        if usage.is_object() {
+        if usage.is_map() {
             let thoughts = count(usage, "thoughtsTokenCount");
             self.tokens = Tokens {
                 input: count(usage, "promptTokenCount"),
@@ -294,7 +301,7 @@ impl Tap {
                 ..Tokens::default()
             };
         }
-        if value["error"].is_object() {
+        if value["error"].is_map() {
             self.error(&value["error"]);
         }
         let Some(candidate) = list(value, "candidates").first() else {
@@ -302,13 +309,13 @@ impl Tap {
         };
         for part in list(&candidate["content"], "parts") {
             let text = str_at(part, "text").unwrap_or_default();
-            if part["thought"] == true {
+            if part["thought"] == Lean::Bool(true) {
                 keep(&mut self.said.reasoning, text);
             } else {
                 self.say(text);
             }
             let call = &part["functionCall"];
-            if call.is_object() {
+            if call.is_map() {
                 let arguments = call["args"].to_string();
                 self.call(str_at(call, "name"), Some(&arguments));
             }
@@ -322,17 +329,17 @@ fn keep(text: &mut String, more: &str) {
     text.push_str(&more[..more.floor_char_boundary(room.min(more.len()))]);
 }
 
-fn str_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+fn str_at<'a>(value: &'a Lean<'_>, key: &str) -> Option<&'a str> {
     value.get(key)?.as_str()
 }
 
-fn count(value: &Value, key: &str) -> u64 {
-    value.get(key).and_then(Value::as_u64).unwrap_or(0)
+fn count(value: &Lean<'_>, key: &str) -> u64 {
+    value.get(key).and_then(Lean::as_u64).unwrap_or(0)
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value
-        .get(key)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+fn list<'a, 't>(value: &'a Lean<'t>, key: &str) -> &'a [Lean<'t>] {
+    match value.get(key) {
+        Some(Lean::List(list)) => list,
+        _ => &[],
+    }
 }

@@ -8,6 +8,7 @@ pub(super) fn figures() -> Result<Vec<Figure>> {
     let told = example::told("skillopt-agents", &[], "relay_bench", &[])?;
     let number = |name: &str| example::number(&told, name);
     let (small, large) = (number("small_us")?, number("large_us")?);
+    let stream = number("stream_us")?;
     Ok(vec![
         Figure::new(
             "a request of 1 KiB and its answer",
@@ -17,9 +18,15 @@ pub(super) fn figures() -> Result<Vec<Figure>> {
         ),
         Figure::new(
             "  with the answer as a stream of 20 events",
-            number("stream_us")?,
+            stream,
             "us CPU",
             Goal::AtMost(100.0),
+        ),
+        Figure::new(
+            "  each event of it, handed on by itself",
+            (stream - small) / 20.0,
+            "us CPU",
+            Goal::None,
         ),
         Figure::new(
             "  translated to Chat Completions, streaming",
