@@ -56,7 +56,7 @@ pub(crate) const OWN_ETC: [(&str, &str); 4] = [
 /// What differs from run to run.
 #[derive(Debug)]
 pub(crate) struct Mounts<'a> {
-    /// The folder with the files of `/etc`.
+    /// What becomes `/etc` (`etc::lay`).
     pub(crate) etc: &'a Path,
     /// Our own program.
     pub(crate) init: &'a Path,
@@ -89,16 +89,7 @@ pub(crate) fn command(
             Err(_) => line.mount("--ro-bind-try", path, path),
         }
     }
-    for path in ETC.map(Path::new) {
-        line.mount("--ro-bind-try", path, path);
-    }
-    for (name, _) in OWN_ETC {
-        line.mount(
-            "--ro-bind",
-            &mounts.etc.join(name),
-            &Path::new("/etc").join(name),
-        );
-    }
+    line.mount("--ro-bind", mounts.etc, Path::new("/etc"));
     match bwrap.proc {
         // Started by the superuser, the program would own the kernel's settings in there.
         ProcMount::New => line.add("--proc /proc --remount-ro /proc"),

@@ -56,15 +56,16 @@ impl Cgroups {
         }?;
         found.sweep();
         // Made and removed at once.
-        drop(found.group(&Limits::default())?);
+        drop(found.group(&Limits::default(), false)?);
         Ok(found)
     }
 
-    /// Makes a group with these limits.
+    /// Makes a group with these limits; `is_killed_apart` says that all that joins it is ended otherwise
+    /// than by the group.
     ///
     /// # Errors
     /// What could not be written.
-    pub(crate) fn group(&self, limits: &Limits) -> Result<Group, String> {
+    pub(crate) fn group(&self, limits: &Limits, is_killed_apart: bool) -> Result<Group, String> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{count}", std::process::id());
@@ -83,7 +84,11 @@ impl Cgroups {
             make(&folder)?;
             group.folders.insert(controller.clone(), folder);
         }
-        if let Some(folder) = &self.kill {
+        // One that is there for the killing alone is dear: to join it the kernel stops every start and end
+        // of a process on the machine. A namespace is killed as one with its first process.
+        let kill = self.kill.as_ref();
+        let kill = kill.filter(|_| self.version == 2 || !is_killed_apart);
+        if let Some(folder) = kill {
             let folder = folder.join(&name);
             make(&folder)?;
             group.kill = Some(folder);
@@ -437,7 +442,7 @@ mod tests {
             cores: Some(1.5),
             ..Limits::default()
         };
-        let group = found.group(&limits).unwrap();
+        let group = found.group(&limits, false).unwrap();
         let read = |file: &str| group.read("memory", file).unwrap();
         assert_eq!(read("memory.max"), "77");
         assert_eq!(read("pids.max"), "10");

@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::shared::{Shared, make};
 use crate::starter::Starter;
 use crate::task::Relay;
-use crate::{Error, bubblewrap, folder};
+use crate::{Error, etc, folder};
 
 /// A worker's place for rooms. Keep one per process: opening it tries the machine out.
 #[derive(Clone, Debug)]
@@ -46,11 +46,7 @@ impl Host {
             .map_err(|(_, errno)| Error::io("lock", &lock)(errno.into()))?;
         make(&folder, false)?;
         let etc = folder.join("etc");
-        make(&etc, false)?;
-        for (name, text) in bubblewrap::OWN_ETC {
-            let path = etc.join(name);
-            std::fs::write(&path, text).map_err(Error::io("write", &path))?;
-        }
+        etc::lay(&etc)?;
         let probe = Probe::run(&settings, &etc);
         let thread = |e: std::io::Error| Error::Start(format!("no thread for it: {e}"));
         let mut shared = Shared {

@@ -18,6 +18,7 @@ mod confine;
 mod control;
 mod disk;
 mod error;
+mod etc;
 mod facility;
 mod folder;
 mod forward;

@@ -105,7 +105,11 @@ async fn run(
     }
     let waiting = Waiting::new(&room.folder)?;
     let group = match &room.shared.probe.cgroups {
-        Ok(cgroups) => Some(cgroups.group(&room.limits).map_err(Error::Start)?),
+        Ok(cgroups) => {
+            let is_namespace = room.shared.level == Level::Bubblewrap;
+            let group = cgroups.group(&room.limits, is_namespace);
+            Some(group.map_err(Error::Start)?)
+        }
         Err(_) => None,
     };
     let group = group.map(Arc::new);

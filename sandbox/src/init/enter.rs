@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::sys::prctl::set_pdeathsig;
@@ -29,7 +29,7 @@ pub(super) fn enter(args: &[OsString]) -> Result<(), String> {
     // means for its runs, and nothing inside can type into it.
     setsid().map_err(|e| format!("cannot have a session of its own: {e}"))?;
     for group in groups {
-        let list = Path::new(group).join("cgroup.procs");
+        let list = list(Path::new(group));
         std::fs::write(&list, "0").map_err(|e| format!("cannot join `{}`: {e}", list.display()))?;
     }
     // Where it is refused, the kernel chooses by size, which is right most of the time.
@@ -39,4 +39,15 @@ pub(super) fn enter(args: &[OsString]) -> Result<(), String> {
         "`{}` cannot be started: {error}",
         program.to_string_lossy()
     ))
+}
+
+/// Returns where one joins a group. To move all threads of a process the kernel stops every start and end
+/// of a process on the machine, and waits for that; to move the one that asks it does not. Version 2 knows
+/// only the first. The one is enough: it alone is left when it becomes the sandbox.
+fn list(group: &Path) -> PathBuf {
+    let one = group.join("tasks");
+    match one.exists() {
+        true => one,
+        false => group.join("cgroup.procs"),
+    }
 }
