@@ -1,7 +1,8 @@
 //! How each CLI is called for one task: files, arguments, environment, prompt (exec-CLIs spec).
 //!
-//! A [`Cli`] is pure: it says what to run and never runs it. A new one is one file with a
-//! `pub(crate) const` and one line in [`ALL`]; who writes no Rust declares one ([`declared`]).
+//! A [`Cli`] is pure: it says what to run and never runs it. A new one is one file, with its call and with
+//! what it prints, and one line in [`ALL`]; nothing else of this crate names it. Who writes no Rust declares
+//! one ([`declared`]).
 
 mod claude;
 mod codex;
@@ -51,23 +52,34 @@ pub struct Cli {
     pub program: &'static str,
     /// Package from which its program comes; empty if there is none.
     pub package: &'static str,
+    /// Where its native program lies in a folder of packages, beside the script that starts it; empty if
+    /// the script is all there is.
+    pub native: &'static str,
     /// Versions that it was tried with.
     pub tested: Range,
     /// What it speaks to its model.
     pub wire: Wire,
-    /// Whether it asks servers of its vendor by itself instead, for it cannot be given an address.
-    pub is_direct: bool,
+    /// How it asks servers of its vendor by itself instead, if it cannot be given an address.
+    pub vendor: Option<Vendor>,
     /// What it prints.
     pub dialect: Dialect,
     /// What it takes for itself, whatever its task.
     pub needs: Needs,
     /// Names of models in place of which it asks for others, with those others.
     pub replaces: &'static [(&'static str, &'static str)],
+    /// What settings of its own ask for and cannot have.
+    pub never: &'static [Never],
     /// Makes the call of one task.
     pub call: fn(&Errand<'_>) -> Call,
 }
 
 impl Cli {
+    /// Returns whether it asks servers of its vendor by itself, so that there is no relay.
+    #[must_use]
+    pub const fn is_direct(&self) -> bool {
+        self.vendor.is_some()
+    }
+
     /// Returns whether a release that is wanted is the one that was tried; empty asks for no other.
     pub(crate) fn is_tried(&self, release: &str) -> bool {
         release.is_empty() || release == self.tested.last.to_string()
@@ -78,6 +90,30 @@ impl std::fmt::Debug for Cli {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Cli").field(&self.backend).finish()
     }
+}
+
+/// How a program that asks its vendor by itself is let out, by settings of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vendor {
+    /// The setting that names the hosts.
+    pub hosts: &'static str,
+    /// Such hosts.
+    pub example: &'static str,
+    /// The setting with its key, which is also the name of a variable.
+    pub key: &'static str,
+    /// A setting and the value of it with which its commands may use that key and that way, too.
+    pub open: (&'static str, &'static str),
+}
+
+/// What a setting asks for and cannot have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Never {
+    /// The setting.
+    pub key: &'static str,
+    /// Its value; empty: any.
+    pub value: &'static str,
+    /// Why not, and what to do instead.
+    pub why: &'static str,
 }
 
 /// What a program takes for itself: with less, no task could be done.
@@ -222,5 +258,17 @@ fn escaped(prompt: &str) -> String {
     }
 }
 
+/// A CLI that offers skills through a tool uses them if the model wishes; the words say that it
+/// should.
+fn with_skill(errand: &Errand<'_>) -> String {
+    format!(
+        "First load the skill `{}` with your skill tool and follow it.\n\n{}",
+        SKILL_NAME,
+        escaped(errand.prompt)
+    )
+}
+
+#[cfg(test)]
+mod events;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use skillopt_core::job::Profile;
 use skillopt_sandbox::{Host, Limits};
 use tokio::sync::OnceCell;
 
-use crate::cli::Version;
+use crate::cli::{Vendor, Version};
 use crate::installed::Installed;
 use crate::relay::{Caps, Plan, Tries, WayOut};
 use crate::run::{Direct, Finished, Order, run};
@@ -77,10 +77,8 @@ impl Agent {
     ) -> Result<Self, CallError> {
         let wrong = |detail| provider::wrong(profile, detail);
         let cli = wanted(profile)?;
-        let direct = match cli.is_direct() {
-            true => Some(direct(local).map_err(&wrong)?),
-            false => None,
-        };
+        let direct = cli.vendor().map(|vendor| direct(&vendor, local));
+        let direct = direct.transpose().map_err(&wrong)?;
         let release = Self::release_of(profile).to_owned();
         let installed = cli.install(local, &release);
         let installed = installed.map_err(|e| wrong(e.to_string()))?;
@@ -185,21 +183,17 @@ impl Agent {
             .iter()
             .map(|(path, bytes)| (path.clone(), bytes.clone()))
             .collect();
-        let is_open = self.direct.is_some()
-            && self
-                .settings
-                .get("cursor_exec_sandbox")
-                .and_then(Value::as_str)
-                == Some("disabled");
-        if is_open && !workspace.collect.is_empty() {
+        let open = self.cli.vendor().map(|vendor| vendor.open);
+        let open = open
+            .filter(|(key, value)| self.settings.get(*key).and_then(Value::as_str) == Some(*value));
+        if let (Some((key, value)), false) = (open, workspace.collect.is_empty()) {
             return Err(CallError::Misconfigured {
                 endpoint: self.backend.clone(),
                 status: 0,
-                detail:
-                    "this benchmark wants files changed, which `cursor_exec_sandbox: disabled` \
-                         does not go with: the program's key and its way out lie open to every \
-                         command; leave it enabled"
-                        .to_owned(),
+                detail: format!(
+                    "this benchmark wants files changed, which `{key}: {value}` does not go with: the \
+                     program's key and its way out lie open to every command; leave it out"
+                ),
             });
         }
         let order = Order {
@@ -240,18 +234,18 @@ fn wanted(profile: &Profile) -> Result<Wanted, CallError> {
 }
 
 /// Reads where a CLI may go that has no relay: the machine's own business, not the run's.
-fn direct(local: &Local<'_>) -> Result<Direct, String> {
-    let Some(hosts) = local.options.text("cursor_exec_egress") else {
-        return Err(
-            "it asks its vendor's servers by itself: it cannot be given a relay, so that its key lies \
-             in the sandbox and nothing but itself counts its tokens; if that is wanted, set \
-             `cursor_exec_egress: \"*.cursor.sh:443\"` on this machine (docs/agents.md)"
-                .to_owned(),
-        );
+fn direct(vendor: &Vendor, local: &Local<'_>) -> Result<Direct, String> {
+    let (name, example) = (vendor.hosts, vendor.example);
+    let Some(hosts) = local.options.text(name) else {
+        return Err(format!(
+            "it asks its vendor's servers by itself: it cannot be given a relay, so that its key lies in \
+             the sandbox and nothing but itself counts its tokens; if that is wanted, set `{name}: \
+             \"{example}\"` on this machine (docs/agents.md)"
+        ));
     };
-    let hosts = tunnel::Host::list(&hosts).map_err(|why| format!("`cursor_exec_egress`: {why}"))?;
-    let key = (local.secret)("cursor_api_key").filter(|key| !key.expose().trim().is_empty());
-    let key = key.ok_or("`CURSOR_API_KEY` is not set")?;
+    let hosts = tunnel::Host::list(&hosts).map_err(|why| format!("`{name}`: {why}"))?;
+    let key = (local.secret)(vendor.key).filter(|key| !key.expose().trim().is_empty());
+    let key = key.ok_or_else(|| format!("`{}` is not set", vendor.key.to_uppercase()))?;
     Ok(Direct { hosts, key })
 }
 

@@ -275,14 +275,7 @@ fn native(cli: &Cli, found: &Path) -> Option<PathBuf> {
     let modules = real
         .ancestors()
         .find(|folder| folder.ends_with("node_modules"))?;
-    let below = match cli.program {
-        "codex" => "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
-        "claude" => "@anthropic-ai/claude-code-linux-x64/claude",
-        "opencode" => "opencode-linux-x64/bin/opencode",
-        "copilot" => "@github/copilot-linux-x64/copilot",
-        _ => return None,
-    };
-    Some(modules.join(below)).filter(|path| path.is_file())
+    Some(modules.join(cli.native)).filter(|path| !cli.native.is_empty() && path.is_file())
 }
 
 /// The package that a program belongs to.

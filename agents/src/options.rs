@@ -7,43 +7,6 @@ use skillopt_sandbox::Limits;
 
 use crate::cli::Cli;
 
-/// What a setting asks for and cannot have.
-struct Never {
-    key: &'static str,
-    /// Its value; empty: any.
-    value: &'static str,
-    why: &'static str,
-}
-
-/// Values that stand in a profile only if they are not the usual ones.
-const NEVER: &[Never] = &[
-    Never {
-        key: "codex_exec_sandbox",
-        value: "read-only",
-        why: "the program's own sandbox does not run inside that of skillopt, which takes its place: a \
-              task may write in its own folder and nowhere else, and what it writes there goes with \
-              it; use `workspace-write`",
-    },
-    Never {
-        key: "codex_exec_network_access",
-        value: "true",
-        why: "an agent reaches its model and nothing else; put what it needs into its folder",
-    },
-    Never {
-        key: "codex_exec_web_search",
-        value: "true",
-        why: "an agent reaches its model and nothing else, and a search that the provider makes for it \
-              would be a way around that; put what it needs into its folder",
-    },
-    Never {
-        key: "codex_exec_profile",
-        value: "",
-        why: "an agent has a home of its own, in which there are no profiles; set what the profile \
-              sets (`model.target`, `codex_exec_reasoning_effort`, …), or declare the agent with \
-              `agent_cli`, which can bring files",
-    },
-];
-
 const MIB: u64 = 1 << 20;
 
 /// Returns what one task may use by the settings of its backend, apart from its time.
@@ -66,8 +29,9 @@ const DISK: &str = "agent_max_disk_mib";
 /// # Errors
 /// What an agent cannot have, all of it, in words.
 pub(crate) fn check(profile: &Profile, cli: Option<&Cli>) -> Result<(), String> {
-    let is_direct = cli.is_some_and(|cli| cli.is_direct);
-    let mut wrong: Vec<String> = NEVER
+    let is_direct = cli.is_some_and(Cli::is_direct);
+    let never = cli.map_or(&[][..], |cli| cli.never);
+    let mut wrong: Vec<String> = never
         .iter()
         .filter_map(|never| {
             let value = profile.settings.get(never.key)?;
@@ -164,7 +128,7 @@ mod tests {
             "codex_exec_web_search": "true", "codex_exec_profile": "prof",
         });
         let words = refused("m", &all, "codex_exec");
-        for never in NEVER {
+        for never in cli::find("codex_exec").unwrap().never {
             assert!(words.contains(never.key), "{words}");
         }
         let (codex, cursor) = ("codex_exec", "cursor_exec");

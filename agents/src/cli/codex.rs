@@ -1,27 +1,68 @@
 //! Codex CLI (exec-CLIs spec 4). The sandbox is ours, so its own is off; retries are the relay's.
+//!
+//! It prints the events of `codex exec --json`.
 
-use super::{Call, Cli, Errand, File, Needs, Range, SKILL_NAME, Version, args, env, escaped};
+use serde_json::Value;
+
+use super::{
+    Call, Cli, Errand, File, Needs, Never, Range, SKILL_NAME, Version, args, env, escaped,
+};
+use crate::account::{Account, Outcome, ToolUse, Usage};
 use crate::relay::Wire;
-use crate::streams::Dialect;
+use crate::streams::{Dialect, End, Reader, count_at, failure, said, text_at};
 
 pub(super) const CODEX: Cli = Cli {
     backend: "codex_exec",
     program: "codex",
     package: "@openai/codex",
+    native: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
     tested: Range {
         first: Version(0, 171, 0),
         last: Version(0, 171, 0),
     },
     wire: Wire::Responses,
-    is_direct: false,
-    dialect: Dialect::Codex,
+    vendor: None,
+    dialect: Dialect {
+        name: "codex",
+        reader: || Box::<Codex>::default(),
+    },
     needs: Needs {
         memory_mib: 160,
         disk_mib: 16,
     },
     replaces: &[],
+    never: NEVER,
     call,
 };
+
+/// Values that stand in a profile only if they are not the usual ones.
+const NEVER: &[Never] = &[
+    Never {
+        key: "codex_exec_sandbox",
+        value: "read-only",
+        why: "the program's own sandbox does not run inside that of skillopt, which takes its place: a \
+              task may write in its own folder and nowhere else, and what it writes there goes with \
+              it; use `workspace-write`",
+    },
+    Never {
+        key: "codex_exec_network_access",
+        value: "true",
+        why: "an agent reaches its model and nothing else; put what it needs into its folder",
+    },
+    Never {
+        key: "codex_exec_web_search",
+        value: "true",
+        why: "an agent reaches its model and nothing else, and a search that the provider makes for it \
+              would be a way around that; put what it needs into its folder",
+    },
+    Never {
+        key: "codex_exec_profile",
+        value: "",
+        why: "an agent has a home of its own, in which there are no profiles; set what the profile \
+              sets (`model.target`, `codex_exec_reasoning_effort`, …), or declare the agent with \
+              `agent_cli`, which can bring files",
+    },
+];
 
 fn call(errand: &Errand<'_>) -> Call {
     let words = args(&[
@@ -91,4 +132,84 @@ fn config(errand: &Errand<'_>) -> String {
 /// Quotes a TOML string: its basic strings take the escapes of JSON.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+#[derive(Default)]
+struct Codex {
+    last_words: Option<String>,
+    tools: Vec<ToolUse>,
+    turn: Option<Turn>,
+}
+
+enum Turn {
+    Completed(Usage),
+    Failed(String),
+}
+
+impl Reader for Codex {
+    fn event(&mut self, event: &Value) {
+        match text_at(event, &["type"]) {
+            Some("item.completed") => self.item(event),
+            Some("turn.completed") => {
+                let usage = |key: &str| count_at(event, &["usage", key]);
+                self.turn = Some(Turn::Completed(Usage {
+                    input_tokens: usage("input_tokens"),
+                    cached_input_tokens: usage("cached_input_tokens"),
+                    cache_write_input_tokens: Some(usage("cache_write_input_tokens")),
+                    output_tokens: usage("output_tokens"),
+                    reasoning_output_tokens: Some(usage("reasoning_output_tokens")),
+                }));
+            }
+            Some("turn.failed") => {
+                let message = text_at(event, &["error", "message"]).unwrap_or_default();
+                self.turn = Some(Turn::Failed(message.to_owned()));
+            }
+            // `error` is also how a retry is told: only a turn's end decides.
+            _ => {}
+        }
+    }
+
+    fn account(self: Box<Self>, end: End) -> Account {
+        let this = *self;
+        let mut account = Account {
+            final_text: this.last_words,
+            tool_calls: this.tools,
+            ..Account::of(Outcome::Crashed)
+        };
+        match this.turn {
+            Some(Turn::Completed(usage)) => {
+                account.outcome = Outcome::Success;
+                account.usage = Some(usage);
+                account.terminal = Some("turn.completed".to_owned());
+            }
+            Some(Turn::Failed(message)) => {
+                account.outcome = failure::of_words(&message);
+                account.errors.push(message);
+                account.terminal = Some("turn.failed".to_owned());
+            }
+            None if end.by_signal() => account.outcome = Outcome::Killed,
+            None => {}
+        }
+        account
+    }
+}
+
+impl Codex {
+    fn item(&mut self, event: &Value) {
+        let kind = text_at(event, &["item", "type"]);
+        match kind {
+            Some("agent_message") => {
+                let text = text_at(event, &["item", "text"]).unwrap_or_default();
+                self.last_words = said(text);
+            }
+            Some("command_execution" | "file_change" | "mcp_tool_call" | "web_search") => {
+                self.tools.push(ToolUse {
+                    name: kind.unwrap_or_default().to_owned(),
+                    ok: text_at(event, &["item", "status"]) == Some("completed"),
+                });
+            }
+            // An item `error` is a warning, e.g. of a model without metadata.
+            _ => {}
+        }
+    }
 }

@@ -282,3 +282,46 @@ fn a_declared_one_is_told_its_task_as_it_says() {
     let file = call.files.iter().find(|file| file.path == "prompt.md");
     assert!(file.unwrap().text.ends_with("Count."));
 }
+
+/// Whoever adds one touches its file and a line of the list: nothing else of this crate knows it.
+#[test]
+fn a_cli_is_named_in_its_own_file_and_in_the_list_alone() {
+    let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut folders = vec![src.clone()];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(&src).unwrap().display().to_string();
+            let is_of_tests = ["cli.rs", "cli/tests.rs", "cli/events.rs"].contains(&name.as_str());
+            if is_of_tests || name.ends_with("/tests.rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+            let lines = code
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"));
+            let code: Vec<&str> = lines.collect();
+            seen += 1;
+            for cli in ALL {
+                let own = format!("cli/{}.rs", cli.dialect.name);
+                let words = [
+                    cli.backend,
+                    cli.package,
+                    cli.vendor.map_or("", |vendor| vendor.hosts),
+                ];
+                let words = words.into_iter().filter(|word| !word.is_empty());
+                for word in words.chain([format!("\"{}\"", cli.program).as_str()]) {
+                    let is_named = code.iter().any(|line| line.contains(word));
+                    assert!(!is_named || name == own, "{name} names `{word}`");
+                }
+            }
+        }
+    }
+    assert!(seen > 40, "{seen} files");
+}

@@ -4,7 +4,7 @@ use skillopt_backends::agents::declared::Declared;
 use skillopt_backends::declare::{Local, Options};
 use skillopt_core::job::Profile;
 
-use crate::cli::{self, Cli, Version};
+use crate::cli::{self, Cli, Vendor, Version};
 use crate::installed::{Installed, NotInstalled};
 use crate::relay::Wire;
 use crate::run::Program;
@@ -95,8 +95,13 @@ impl Wanted {
         }
     }
 
+    /// Returns how it is let out to its vendor, if it asks that by itself.
+    pub(super) fn vendor(&self) -> Option<Vendor> {
+        self.known().and_then(|cli| cli.vendor)
+    }
+
     pub(super) fn is_direct(&self) -> bool {
-        self.known().is_some_and(|cli| cli.is_direct)
+        self.vendor().is_some()
     }
 
     pub(super) fn install(

@@ -3,7 +3,7 @@
 use crate::account::Outcome;
 
 /// Names the class of a status that a provider answered with.
-pub(super) const fn of_status(status: u16) -> Option<Outcome> {
+pub(crate) const fn of_status(status: u16) -> Option<Outcome> {
     Some(match status {
         401 | 403 => Outcome::AuthError,
         402 => Outcome::QuotaExceeded,
@@ -45,7 +45,7 @@ const LATER_WORDS: &[(&str, Outcome)] = &[
 ];
 
 /// Names the class of a failure by what was said; what nobody knows was the request's fault.
-pub(super) fn of_words(text: &str) -> Outcome {
+pub(crate) fn of_words(text: &str) -> Outcome {
     let text = text.to_lowercase();
     let first = |words: &[(&str, Outcome)]| {
         let mut known = words.iter();

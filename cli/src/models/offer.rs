@@ -44,14 +44,16 @@ impl Offer {
                     offer.tasks.insert(cli.backend);
                     why.push(format!("{} fits few runs: {error}", cli.backend));
                 }
-                Ok(_) if cli.is_direct && way_out(settings).is_none() => why.push(format!(
-                    "{} is not offered: it asks its vendor's servers by itself, and no way out is \
-                     named (`cursor_exec_egress`, docs/agents.md)",
-                    cli.backend
-                )),
-                Ok(_) => {
-                    offer.tasks.insert(cli.backend);
-                }
+                Ok(_) => match shut_in(settings, cli) {
+                    Some(hosts) => why.push(format!(
+                        "{} is not offered: it asks its vendor's servers by itself, and no way out is \
+                         named (`{hosts}`, docs/agents.md)",
+                        cli.backend
+                    )),
+                    None => {
+                        offer.tasks.insert(cli.backend);
+                    }
+                },
             }
         }
         // What a run declares is not known before it comes.
@@ -115,8 +117,12 @@ fn at(settings: &BackendSettings, role: Role, cli: &Cli) -> Option<String> {
     text(settings, role, &format!("{}_path", cli.backend))
 }
 
-fn way_out(settings: &BackendSettings) -> Option<String> {
-    text(settings, Role::Target, "cursor_exec_egress")
+/// Returns the setting that would let a CLI out to its vendor, if it needs that and it is not set.
+fn shut_in(settings: &BackendSettings, cli: &Cli) -> Option<&'static str> {
+    let hosts = cli.vendor.as_ref()?.hosts;
+    text(settings, Role::Target, hosts)
+        .is_none()
+        .then_some(hosts)
 }
 
 fn text(settings: &BackendSettings, role: Role, key: &str) -> Option<String> {

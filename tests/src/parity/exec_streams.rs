@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde_json::Value;
+use skillopt_agents::cli;
 use skillopt_agents::streams::{Dialect, End, Stream};
 
 use super::{Report, same, vectors_dir};
@@ -14,10 +15,10 @@ const CAPTURE: &[&str] = &["file", "scenario", "exit_code", "http_requests", "ev
 /// Runs the streams of every CLI.
 pub(super) fn run() -> anyhow::Result<Vec<Report>> {
     let dir = vectors_dir().join("exec-streams");
-    let known = Dialect::ALL.iter();
-    let found = known.filter(|dialect| dir.join(dialect.as_str()).is_dir());
+    let known = cli::ALL.iter().map(|cli| cli.dialect);
+    let found = known.filter(|dialect| dir.join(dialect.name).is_dir());
     let reports: Vec<Report> = found
-        .map(|dialect| run_folder(*dialect, &dir.join(dialect.as_str())))
+        .map(|dialect| run_folder(dialect, &dir.join(dialect.name)))
         .collect::<anyhow::Result<_>>()?;
     anyhow::ensure!(!reports.is_empty(), "no streams in {}", dir.display());
     Ok(reports)
@@ -28,7 +29,7 @@ fn run_folder(dialect: Dialect, dir: &Path) -> anyhow::Result<Report> {
     let text = std::fs::read_to_string(&list).with_context(|| list.display().to_string())?;
     let cases: Vec<Value> = serde_json::from_str(&text)?;
     let mut report = Report {
-        file: format!("exec-streams/{}", dialect.as_str()),
+        file: format!("exec-streams/{}", dialect.name),
         passed: 0,
         failed: Vec::new(),
         left_out: Vec::new(),

@@ -21,7 +21,7 @@ use crate::rig::{Job, Rig};
 async fn a_program_that_breaks_or_says_nothing_is_no_score_whatever_the_cli() {
     let rig = Rig::start(json!({"default": {"text": "x"}})).await;
     let world = World::new();
-    for cli in cli::ALL.iter().filter(|cli| !cli.is_direct) {
+    for cli in cli::ALL.iter().filter(|cli| !cli.is_direct()) {
         for (script, words) in [
             ("echo 'it broke here' >&2; exit 3", "it broke here"),
             ("kill -9 $$", ""),

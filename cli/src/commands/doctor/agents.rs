@@ -32,7 +32,7 @@ pub(super) fn check(config: Option<&RunConfig>) -> Check {
         let found = Installed::find_release(cli, at.as_deref(), &path(), release);
         let is_wanted = target.is_some() || at.is_some_and(|at| at != cli.program);
         report.add(cli.backend, found, is_wanted, target.is_some());
-        if cli.is_direct && report.has(cli.backend) {
+        if cli.is_direct() && report.has(cli.backend) {
             report.hints.push(format!(
                 "{} asks its vendor's servers by itself: no relay guards its key or counts its tokens, \
                  and it runs only where its way out is named in the environment (docs/agents.md)",

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+use skillopt_agents::cli;
 use skillopt_agents::cli::{self, Errand};
-use skillopt_agents::streams::{Dialect, End, Stream};
+use skillopt_agents::streams::{End, Stream};
 use skillopt_agents::{Account, Outcome};
 
 use super::text;
@@ -20,13 +21,14 @@ pub(super) fn run(case: &Value) -> Result<(), String> {
 
 fn sample(case: &Value) -> Result<(), String> {
     let id = text(&case["id"]);
-    let dialect = match id.split('/').next() {
-        Some("codex") => Dialect::Codex,
-        Some("claude") => Dialect::Claude,
-        _ => Dialect::Copilot,
+    let backend = match id.split('/').next() {
+        Some("codex") => "codex_exec",
+        Some("claude") => "claude_code_exec",
+        _ => "copilot_exec",
     };
+    let cli = cli::find(backend).ok_or_else(|| format!("`{backend}` is not built in"))?;
     let exit_code = case["exit_code"].as_i64().unwrap_or(0);
-    let mut stream = Stream::new(dialect);
+    let mut stream = Stream::new(cli.dialect);
     let stdout = text(&case["stdout"]);
     stdout.lines().for_each(|line| stream.line(line.as_bytes()));
     let account = stream.end(End {

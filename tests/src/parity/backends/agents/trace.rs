@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use skillopt_agents::cli;
 use skillopt_agents::relay::{Exchange, Record, Said, Tokens};
 use skillopt_agents::streams::{Dialect, End, Stream};
 use skillopt_agents::{Account, Outcome};
@@ -99,6 +100,11 @@ fn end(exit_code: i32) -> End {
         exit_code: Some(exit_code),
         was_told_to_go: false,
     }
+}
+
+fn dialect(backend: &str) -> Dialect {
+    // Whatever is asked for here is built in.
+    cli::find(backend).map_or(cli::ALL[0].dialect, |cli| cli.dialect)
 }
 
 fn read(dialect: Dialect, lines: &str, exit_code: i32) -> Account {
@@ -219,7 +225,7 @@ fn codex_summary(input: &Value, wanted: &Value, is_bug: bool) -> Result<(), Stri
     lines.push_str(&format!(
         "{said}\n{{\"type\":\"turn.completed\",\"usage\":{{}}}}\n"
     ));
-    let account = read(Dialect::Codex, &lines, 0);
+    let account = read(dialect("codex_exec"), &lines, 0);
     for (field, file) in [("read_task_md", "task.md"), ("read_skill_md", "SKILL.md")] {
         let at = commands
             .iter()
@@ -269,7 +275,11 @@ fn claude_summary(input: &Value, wanted: &Value) -> Result<(), String> {
         "type": "result", "subtype": "success", "is_error": false, "num_turns": 1, "result": words,
         "modelUsage": {"m": {"inputTokens": 1, "outputTokens": 1}},
     });
-    let account = read(Dialect::Claude, &format!("{call}\n{back}\n{end}\n"), 0);
+    let account = read(
+        dialect("claude_code_exec"),
+        &format!("{call}\n{back}\n{end}\n"),
+        0,
+    );
     let seen = account.final_text.unwrap_or_default();
     let chars = text(&wanted["final_response_chars"]);
     check(
@@ -303,7 +313,7 @@ fn claude_summary(input: &Value, wanted: &Value) -> Result<(), String> {
 }
 
 fn cursor_summary(input: &Value, wanted: &Value) -> Result<(), String> {
-    let account = read(Dialect::Cursor, text(&input["raw"]), 0);
+    let account = read(dialect("cursor_exec"), text(&input["raw"]), 0);
     let tools = account.tool_calls.len().to_string();
     check(
         tools == text(&wanted["tool_calls"]),
@@ -332,7 +342,7 @@ fn redacted(row: &Value, is_bug: bool) -> Result<(), String> {
 /// credentials.
 fn sanitized(input: &Value, wanted: &str) -> Result<(), String> {
     let raw = text(&input["raw"]);
-    let account = read(Dialect::Cursor, raw, 0);
+    let account = read(dialect("cursor_exec"), raw, 0);
     let lines = raw.lines().filter(|line| !line.trim().is_empty()).count();
     check(
         account.unread_lines == u64::try_from(lines).unwrap_or(0) && account.trace.is_empty(),
@@ -356,7 +366,7 @@ fn copilot(row: &Value) -> Result<(), String> {
         "{}{{\"type\":\"result\",\"exitCode\":0}}\n",
         text(&row["args"][0])
     );
-    let seen = read(Dialect::Copilot, &lines, 0)
+    let seen = read(dialect("copilot_exec"), &lines, 0)
         .final_text
         .unwrap_or_default();
     let wanted = text(&row["result"]);
@@ -445,7 +455,7 @@ fn structured(row: &Value) -> Result<(), String> {
         "type": "result", "subtype": "success", "is_error": false, "num_turns": 1, "result": said,
         "modelUsage": {"m": {"inputTokens": 1, "outputTokens": 1}},
     });
-    let account = read(Dialect::Claude, &format!("{end}\n"), 0);
+    let account = read(dialect("claude_code_exec"), &format!("{end}\n"), 0);
     let seen = account.final_text.unwrap_or_default();
     let is_error = row["has_error"] == true;
     check(
