@@ -67,6 +67,8 @@ pub struct Cli {
     pub needs: Needs,
     /// Names of models in place of which it asks for others, with those others.
     pub replaces: &'static [(&'static str, &'static str)],
+    /// Flags that not every release that was tried knows.
+    pub since: &'static [Since],
     /// What settings of its own ask for and cannot have.
     pub never: &'static [Never],
     /// Makes the call of one task.
@@ -78,6 +80,34 @@ impl Cli {
     #[must_use]
     pub const fn is_direct(&self) -> bool {
         self.vendor.is_some()
+    }
+
+    /// Makes the call of one task for a release; without one for the newest that was tried.
+    #[must_use]
+    pub fn call_of(&self, release: Option<Version>, errand: &Errand<'_>) -> Call {
+        let mut call = (self.call)(errand);
+        let is_unknown = |since: &&Since| release.is_some_and(|release| release < since.first);
+        for since in self.since.iter().filter(is_unknown) {
+            if let Some(at) = call.args.iter().position(|word| word == since.flag) {
+                let end = (at + 1 + since.values).min(call.args.len());
+                call.args.drain(at..end);
+            }
+        }
+        call
+    }
+
+    /// Returns what is to be said of a release that is wanted although it was not tried; `None` if it
+    /// was, or is so old that it is refused.
+    #[must_use]
+    pub fn doubt(&self, release: &str) -> Option<String> {
+        let version = Version::find(release)?;
+        (version > self.tested.last).then(|| {
+            format!(
+                "`model.agent_version: {version}` is newer than what this release of skillopt was tried \
+                 with ({}): flags and events of `{}` may have changed",
+                self.tested, self.program
+            )
+        })
     }
 
     /// Returns whether a release that is wanted is the one that was tried; empty asks for no other.
@@ -114,6 +144,17 @@ pub struct Never {
     pub value: &'static str,
     /// Why not, and what to do instead.
     pub why: &'static str,
+}
+
+/// A flag that older releases do not know: it is left out for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// The flag.
+    pub flag: &'static str,
+    /// How many words after it belong to it.
+    pub values: usize,
+    /// The first release that knows it.
+    pub first: Version,
 }
 
 /// What a program takes for itself: with less, no task could be done.

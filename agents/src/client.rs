@@ -173,6 +173,7 @@ impl Agent {
         workspace: &Workspace,
         gate: &Arc<dyn Gate>,
     ) -> Result<Finished, CallError> {
+        self.is_of_its_release().await?;
         let said = request
             .messages
             .iter()
@@ -199,6 +200,7 @@ impl Agent {
         let order = Order {
             program: self.cli.program(),
             installed: &self.installed,
+            release: self.its_release(),
             prompt: &prompt.join("\n\n"),
             skill: &workspace.skill,
             skill_files: &workspace.skill_files,
@@ -214,7 +216,6 @@ impl Agent {
             plan: self.plan.clone(),
             direct: self.direct.as_ref(),
         };
-        self.is_of_its_release().await?;
         run(
             &self.host,
             order,

@@ -107,7 +107,7 @@ impl Installed {
     ///
     /// # Errors
     /// [`NotInstalled::OtherRelease`].
-    pub(crate) fn is_of(
+    pub fn is_of(
         &self,
         found: Option<Version>,
         cli: &Cli,

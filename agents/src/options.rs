@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use skillopt_core::job::Profile;
 use skillopt_sandbox::Limits;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Version};
 
 const MIB: u64 = 1 << 20;
 
@@ -79,7 +79,16 @@ fn unfit(profile: &Profile, cli: &Cli) -> Vec<String> {
         ))
     });
     let release = profile.settings.get("version").map(text);
-    let is_tested = cli.is_tried(&release.unwrap_or_default());
+    let release = release.unwrap_or_default();
+    let is_tested = cli.is_tried(&release);
+    let is_old = |version: &Version| *version < cli.tested.first;
+    let old = Version::find(&release).filter(is_old).map(|version| {
+        format!(
+            "`agent_version: {version}` is older than what this release of skillopt knows how to call \
+             ({}); use one of those",
+            cli.tested
+        )
+    });
     let mut replaced = cli.replaces.iter();
     let replaced = replaced
         .find(|(name, _)| is_tested && *name == profile.model)
@@ -89,7 +98,7 @@ fn unfit(profile: &Profile, cli: &Cli) -> Vec<String> {
                  the model that is named; set `model.target: {other}`, or one that it leaves as it is"
             )
         });
-    short.chain(replaced).collect()
+    short.chain(replaced).chain(old).collect()
 }
 
 fn text(value: &Value) -> String {
@@ -170,6 +179,8 @@ mod tests {
                 "",
             ),
             ("gemini-2.5-pro", json!({}), "gemini_exec", ""),
+            ("m", json!({"version": "0.170.9"}), codex, "older"),
+            ("m", json!({"version": "0.172.0"}), codex, ""),
         ] {
             let words = refused(model, &settings, backend);
             assert_eq!(words.is_empty(), want.is_empty(), "{settings}: {words}");

@@ -15,6 +15,31 @@ const WALL: Duration = Duration::from_secs(10);
 /// Longest line in which a program says it, in bytes: a longer one is about something else.
 const LINE_MAX: usize = 200;
 
+impl Installed {
+    /// Returns the release that the program says it is of, where no package tells it, so that a wrong one
+    /// is found before a task is. Waits for the answer, which takes some seconds at most.
+    ///
+    /// # Errors
+    /// It could not be asked, in words.
+    pub fn told(&self, host: &Host) -> Result<Option<Version>, String> {
+        if self.version.is_some() {
+            return Ok(self.version);
+        }
+        // Of its own: whoever asks may be in the midst of an async runtime, or have none.
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                let runtime = runtime.map_err(|e| e.to_string())?;
+                runtime.block_on(ask(host, self)).map_err(|e| e.to_string())
+            });
+            let asked = asking.join();
+            asked.unwrap_or_else(|_| Err("the thread that asks it broke".to_owned()))
+        })
+    }
+}
+
 /// Asks a program; `None` if it does not say.
 ///
 /// # Errors

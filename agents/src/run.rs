@@ -15,7 +15,7 @@ use skillopt_core::secret::Secret;
 use skillopt_runtime::redact::likely;
 
 use crate::account::Account;
-use crate::cli::{self, Call, Cli, Errand};
+use crate::cli::{self, Call, Cli, Errand, Version};
 use crate::installed::Installed;
 use crate::mask::Masks;
 use crate::relay::{Gate, Plan, Record, Relay, Trouble, WayOut, marker};
@@ -38,6 +38,8 @@ pub struct Order<'a> {
     pub program: Program<'a>,
     /// Where it lies.
     pub installed: &'a Installed,
+    /// Its release, which chooses its flags; `None` is taken for the newest that was tried.
+    pub release: Option<Version>,
     /// What the agent is told.
     pub prompt: &'a str,
     /// The trained skill, front matter included.
@@ -159,7 +161,7 @@ pub async fn run(
         settings: order.settings,
     };
     let call = match order.program {
-        Program::Known(cli) => (cli.call)(&errand),
+        Program::Known(cli) => cli.call_of(order.release, &errand),
         Program::Declared(declared) => cli::declared::call(declared, &errand),
     };
     let task = task(call, &order, &home, &text(&paths.tmp));

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use skillopt_agents::Agent;
+use skillopt_agents::installed::Installed;
 use skillopt_backends::declare::{Declaration, Local, Options, Work};
 use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http, registry};
@@ -128,8 +129,31 @@ pub(crate) fn try_connect(config: &RunConfig, roles: &[Role]) -> Result<(), Call
         if profile.backend != "simulated" {
             connect(&profile, &backends, *role, &means)?;
         }
+        is_of_its_release(&profile, &backends, *role, &means)?;
     }
     Ok(())
+}
+
+/// Refuses an agent whose program says that it is of another release than the run wants: before the run,
+/// not at its first task.
+fn is_of_its_release(
+    profile: &Profile,
+    settings: &BackendSettings,
+    role: Role,
+    means: &Means,
+) -> Result<(), CallError> {
+    if !Agents::is_for(profile) {
+        return Ok(());
+    }
+    let option = |key: &str| settings.get(role, key).cloned();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let told = |found: &Installed| means.agents.told(found);
+    let found = Agent::is_installed(profile, Options(&option), &path, told);
+    found.map_err(|why| CallError::Misconfigured {
+        endpoint: profile.backend.clone(),
+        status: 0,
+        detail: why.to_string(),
+    })
 }
 
 /// Returns whether the target is an agent.
@@ -148,6 +172,24 @@ pub(crate) fn check_agent(config: &RunConfig) -> Result<(), CallError> {
         true => Agent::check(&profile),
         false => Ok(()),
     }
+}
+
+/// Returns what is to be said of the target's release if it was not tried.
+pub(crate) fn doubt(config: &RunConfig) -> Option<String> {
+    Agent::doubt(&skillopt_coordinator::prepare::profile(
+        config,
+        Role::Target,
+    ))
+}
+
+/// Refuses a target that is an agent if its program, on this machine, says that it is of another release.
+///
+/// # Errors
+/// What it is, and what to do.
+pub(crate) fn check_release(config: &RunConfig) -> Result<(), CallError> {
+    let profile = skillopt_coordinator::prepare::profile(config, Role::Target);
+    let means = Means::new(Http::new());
+    is_of_its_release(&profile, &config.backends, Role::Target, &means)
 }
 
 /// Returns the role that a profile is for.

@@ -22,6 +22,9 @@ pub(crate) fn say(config: &RunConfig, out: &Out) {
     if let Some(shown) = in_the_open(config) {
         out.warn(&shown);
     }
+    if let Some(doubt) = models::doubt(config) {
+        out.warn(&doubt);
+    }
 }
 
 /// Names what of a run agents can read because it lies where the system's programs do.

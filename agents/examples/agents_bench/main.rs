@@ -165,6 +165,7 @@ async fn task(
     let order = Order {
         program: Program::Known(cli),
         installed,
+        release: None,
         prompt: "How many words are in task.md?",
         skill: "---\nname: skillopt-target\ndescription: Counting.\n---\n\nCount twice.\n",
         skill_files: &BTreeMap::new(),

@@ -29,6 +29,7 @@ pub(super) const CLAUDE: Cli = Cli {
         disk_mib: 16,
     },
     replaces: &[],
+    since: &[],
     never: &[],
     call,
 };

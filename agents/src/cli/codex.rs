@@ -31,6 +31,7 @@ pub(super) const CODEX: Cli = Cli {
         disk_mib: 16,
     },
     replaces: &[],
+    since: &[],
     never: NEVER,
     call,
 };

@@ -29,6 +29,7 @@ pub(super) const COPILOT: Cli = Cli {
         disk_mib: 300,
     },
     replaces: &[],
+    since: &[],
     never: &[],
     call,
 };

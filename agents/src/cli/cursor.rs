@@ -36,6 +36,7 @@ pub(super) const CURSOR: Cli = Cli {
         disk_mib: 16,
     },
     replaces: &[],
+    since: &[],
     never: &[],
     call,
 };

@@ -31,6 +31,7 @@ pub(super) const GEMINI: Cli = Cli {
         disk_mib: 16,
     },
     replaces: REPLACES,
+    since: &[],
     never: &[],
     call,
 };

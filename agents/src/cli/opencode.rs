@@ -29,6 +29,7 @@ pub(super) const OPENCODE: Cli = Cli {
         disk_mib: 64,
     },
     replaces: &[],
+    since: &[],
     never: &[],
     call,
 };

@@ -31,6 +31,7 @@ pub(super) const QWEN: Cli = Cli {
         disk_mib: 16,
     },
     replaces: &[],
+    since: &[],
     never: &[],
     call,
 };

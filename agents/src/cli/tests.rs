@@ -283,6 +283,51 @@ fn a_declared_one_is_told_its_task_as_it_says() {
     assert!(file.unwrap().text.ends_with("Count."));
 }
 
+#[test]
+fn a_release_is_called_with_the_flags_that_it_knows() {
+    let cli = Cli {
+        tested: Range {
+            first: Version(3, 0, 0),
+            last: Version(3, 2, 0),
+        },
+        since: &[
+            Since {
+                flag: "--quiet",
+                values: 0,
+                first: Version(3, 1, 0),
+            },
+            Since {
+                flag: "--level",
+                values: 1,
+                first: Version(3, 1, 7),
+            },
+        ],
+        call: |errand| Call {
+            args: args(&["run", "--quiet", "--level", "2", errand.model]),
+            ..Call::default()
+        },
+        ..ALL[0]
+    };
+    for (release, want) in [
+        (Some(Version(3, 0, 0)), "run m-1"),
+        (Some(Version(3, 1, 0)), "run --quiet m-1"),
+        (Some(Version(3, 1, 7)), "run --quiet --level 2 m-1"),
+        (Some(Version(4, 0, 0)), "run --quiet --level 2 m-1"),
+        (None, "run --quiet --level 2 m-1"),
+    ] {
+        let call = with_errand("Count.", |errand| cli.call_of(release, errand));
+        assert_eq!(call.args.join(" "), want, "{release:?}");
+    }
+    for (release, is_doubted) in [
+        ("", false),
+        ("3.1.0", false),
+        ("3.2.1", true),
+        ("2.9.9", false),
+    ] {
+        assert_eq!(cli.doubt(release).is_some(), is_doubted, "{release}");
+    }
+}
+
 /// Whoever adds one touches its file and a line of the list: nothing else of this crate knows it.
 #[test]
 fn a_cli_is_named_in_its_own_file_and_in_the_list_alone() {

@@ -14,7 +14,7 @@ use crate::verdict::{Verdict, usage};
 
 impl super::Agent {
     /// Returns the release that did the tasks: its package's, else what it says of itself.
-    fn release(&self) -> Option<Version> {
+    pub(super) fn its_release(&self) -> Option<Version> {
         let told = self.told.get().copied().flatten();
         self.installed.version.or(told)
     }
@@ -28,7 +28,7 @@ impl super::Agent {
         let key = direct.map(|direct| direct.key.expose().trim());
         let (reply, mut worked) = reply(finished, &self.backend, key.unwrap_or_default())?;
         // One that nobody knows is taken for one that was tried: whoever looks has to see that.
-        let version = self.release().map(|version| version.to_string());
+        let version = self.its_release().map(|version| version.to_string());
         let version = version.unwrap_or_else(|| "unknown".to_owned());
         worked.facts.insert("version".to_owned(), version.into());
         Ok((reply, worked))

@@ -20,7 +20,8 @@ pub(super) const DECLARED: &str = "declared_exec";
 
 impl super::Agent {
     /// Refuses a profile whose program this machine lacks, or has in another release; `path` is where
-    /// programs lie. What is wrong with the profile itself is told by [`Self::new`].
+    /// programs lie, and `told` says what a program without a package says of its release. What is wrong
+    /// with the profile itself is told by [`Self::new`].
     ///
     /// # Errors
     /// What is missing, and how it can be had.
@@ -28,12 +29,23 @@ impl super::Agent {
         profile: &Profile,
         options: Options<'_>,
         path: &str,
+        told: impl FnOnce(&Installed) -> Option<Version>,
     ) -> Result<(), NotInstalled> {
         let Ok(wanted) = Wanted::of(profile) else {
             return Ok(());
         };
-        let found = wanted.find(options, path, Self::release_of(profile));
-        found.map(|_| ())
+        let release = Self::release_of(profile);
+        let found = wanted.find(options, path, release)?;
+        match found.version.is_some() || !wanted.asks(release) {
+            true => Ok(()),
+            false => wanted.fits(&found, told(&found), release),
+        }
+    }
+
+    /// Returns what is to be said before a run of a release that was not tried.
+    #[must_use]
+    pub fn doubt(profile: &Profile) -> Option<String> {
+        cli::find(&profile.backend)?.doubt(Self::release_of(profile))
     }
 
     /// Returns the release that a profile wants: the one that was tried, or `agent_version`; empty if

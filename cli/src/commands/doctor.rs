@@ -290,7 +290,8 @@ async fn ask_model(profile: &Profile, mode: AnswerMode, make: &ModelFactory) -> 
 /// Asks the model that an agent's relay will ask. The agent itself is not started: a task in its
 /// sandbox is no cheap call.
 async fn ask_provider(config: &RunConfig, agent: &Profile, make: &ModelFactory) -> Check {
-    if let Err(e) = models::check_agent(config) {
+    let checked = models::check_agent(config).and_then(|()| models::check_release(config));
+    if let Err(e) = checked {
         return unanswered(TARGET, &e, agent);
     }
     let profile = match provider::of_agent(config, agent) {

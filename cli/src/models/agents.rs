@@ -1,8 +1,12 @@
 //! Agents: CLIs in sandboxes of this machine, which is tried out when the first one is wanted.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use skillopt_agents::Agent;
+use skillopt_agents::cli::Version;
+use skillopt_agents::installed::Installed;
 use skillopt_backends::declare::Local;
 use skillopt_backends::{CallError, ChatModel};
 use skillopt_core::job::Profile;
@@ -36,7 +40,11 @@ pub(crate) fn policy() -> Result<Policy, String> {
 
 /// The sandboxes of this process.
 #[derive(Default)]
-pub(super) struct Agents(OnceLock<Result<Host, String>>);
+pub(super) struct Agents {
+    host: OnceLock<Result<Host, String>>,
+    /// What programs said of their releases, by where they lie.
+    told: Mutex<BTreeMap<PathBuf, Option<Version>>>,
+}
 
 impl Agents {
     /// Returns whether a profile wants an agent.
@@ -49,7 +57,28 @@ impl Agents {
     /// # Errors
     /// None can be had, and why.
     pub(super) fn host(&self) -> Result<&Host, &String> {
-        self.0.get_or_init(host).as_ref()
+        self.host.get_or_init(host).as_ref()
+    }
+
+    /// Returns what a program says of its release, which is asked once; `None` if it does not say, or
+    /// there is no sandbox to ask it in: then its first task tells.
+    pub(super) fn told(&self, installed: &Installed) -> Option<Version> {
+        let said = || self.said().get(&installed.program).copied();
+        said().unwrap_or_else(|| {
+            let told = installed.told(self.host().ok()?).ok()?;
+            self.said().insert(installed.program.clone(), told);
+            told
+        })
+    }
+
+    /// Returns what a program said when it was asked.
+    pub(super) fn has_told(&self, installed: &Installed) -> Option<Version> {
+        self.said().get(&installed.program).copied().flatten()
+    }
+
+    fn said(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Option<Version>>> {
+        // No section under this lock can panic half-way.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes an agent.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use skillopt_agents::Agent;
+use skillopt_agents::installed::Installed;
 use skillopt_backends::declare::Options;
 use skillopt_backends::http::Transport;
 use skillopt_backends::{CallError, ChatModel, Http};
@@ -44,7 +45,8 @@ impl Cluster {
 
     /// Finds out which agents can be run here; tries the sandbox out.
     pub(crate) fn offer(&self) -> Offer {
-        Offer::of(&self.settings, &self.path, self.means.agents.host())
+        let told = |found: &Installed| self.means.agents.told(found);
+        Offer::of(&self.settings, &self.path, self.means.agents.host(), &told)
     }
 
     /// Returns what makes the clients.
@@ -73,7 +75,10 @@ impl Cluster {
                 detail,
             }),
         };
-        let found = Agent::is_installed(profile, Options(&option), &self.path);
+        let found = Agent::is_installed(profile, Options(&option), &self.path, |found| {
+            // Asked when the worker started: what came since is found by its first task.
+            self.means.agents.has_told(found)
+        });
         found.map_err(|why| lacks(why.to_string()))?;
         let host = self.means.agents.host();
         host.map(|_| ()).map_err(|why| lacks(why.clone()))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use skillopt_agents::cli::{self, Cli};
+use skillopt_agents::cli::{self, Cli, Version};
 use skillopt_agents::installed::{Installed, NotInstalled};
 use skillopt_config::{BackendSettings, Role};
 use skillopt_core::capability::Kind;
@@ -25,7 +25,13 @@ pub(crate) struct Offer {
 
 impl Offer {
     /// Looks for the programs, and at the sandbox. `path` is where programs lie.
-    pub(super) fn of(settings: &BackendSettings, path: &str, host: Result<&Host, &String>) -> Self {
+    /// `told` asks a program for its release that no package tells.
+    pub(super) fn of(
+        settings: &BackendSettings,
+        path: &str,
+        host: Result<&Host, &String>,
+        told: &dyn Fn(&Installed) -> Option<Version>,
+    ) -> Self {
         let mut offer = Self::default();
         let mut missing = Vec::new();
         let mut why = Vec::new();
@@ -35,7 +41,11 @@ impl Offer {
             if texts.contains(&cli.backend) && is_there(&find(Role::Optimizer)) {
                 offer.texts.insert(cli.backend);
             }
-            match find(Role::Target) {
+            let found = find(Role::Target).and_then(|found| {
+                let version = found.version.or_else(|| told(&found));
+                found.is_of(version, cli, "").map(|()| found)
+            });
+            match found {
                 Err(NotInstalled::Missing { .. }) => missing.push(cli.backend),
                 Err(error @ NotInstalled::Unreadable(_)) => {
                     why.push(format!("{} is not offered: {error}", cli.backend));
@@ -140,6 +150,10 @@ mod tests {
     use super::*;
 
     fn offer(sandbox: &str, programs: &[&str]) -> Offer {
+        told(sandbox, programs, None)
+    }
+
+    fn told(sandbox: &str, programs: &[&str], release: Option<Version>) -> Offer {
         let dir = tempfile::tempdir().unwrap();
         for name in programs {
             std::fs::write(dir.path().join(name), "\u{7f}ELF").unwrap();
@@ -149,6 +163,7 @@ mod tests {
             &settings,
             dir.path().to_str().unwrap(),
             Err(&sandbox.to_owned()),
+            &|_| release,
         )
     }
 
@@ -175,6 +190,19 @@ mod tests {
         let words = offer.words.join("\n");
         for part in ["no sandbox: bubblewrap: there is none", "claude_code_exec"] {
             assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_tells_another_release_is_found_when_the_worker_starts() {
+        let words = |release| told("none", &["codex"], release).words.join("\n");
+        for release in [Version(9, 9, 9), Version(0, 1, 0)] {
+            let said = words(Some(release));
+            assert!(said.contains("codex_exec fits few runs"), "{said}");
+            assert!(said.contains(&release.to_string()), "{said}");
+        }
+        for release in [None, Some(cli::find("codex_exec").unwrap().tested.last)] {
+            assert!(!words(release).contains("fits few runs"));
         }
     }
 

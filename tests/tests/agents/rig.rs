@@ -111,6 +111,7 @@ impl Rig {
         let order = Order {
             program: Program::Known(job.cli),
             installed: &installed,
+            release: None,
             prompt: job.prompt,
             skill: SKILL,
             skill_files: &BTreeMap::new(),

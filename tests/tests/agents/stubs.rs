@@ -190,11 +190,18 @@ fn a_program_without_a_package_is_asked_for_its_release() {
     let mut all = vec!["model.target_backend=codex_exec"];
     all.extend(NOWHERE);
     let ended = eval(&world, "out", &env, &all);
+    // Before the run, not at its first task.
     ended
-        .code(4)
+        .code(2)
         .says(&["9.9.9", "0.171.0", "model.agent_version: 9.9.9"]);
+    assert!(!world.path("out/rollout").exists());
     all.push("model.agent_version=9.9.9");
-    eval(&world, "other", &env, &all).code(0);
+    let ended = eval(&world, "other", &env, &all);
+    ended.code(0).says(&["newer than what", "0.171.0"]);
+    all.pop();
+    all.push("model.agent_version=0.170.0");
+    let ended = eval(&world, "old", &env, &all);
+    ended.code(2).says(&["0.170.0", "older"]);
     all.pop();
 
     assert!(a_conversation(&world, "other").contains("\"9.9.9\""));
