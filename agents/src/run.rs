@@ -23,6 +23,8 @@ use crate::streams::{self, End, Stream};
 use crate::tunnel::{Host as Outside, Tunnel};
 use crate::verdict::{Verdict, judge, told};
 
+pub use crate::tunnel::Passed;
+
 /// What is run.
 #[derive(Clone, Copy, Debug)]
 pub enum Program<'a> {
@@ -97,6 +99,8 @@ pub struct Finished {
     pub left_behind: u64,
     /// Where it wanted to go and was not let, if it goes by itself.
     pub kept_from: Vec<String>,
+    /// What went out and in, if it goes by itself.
+    pub passed: Passed,
     /// Seconds from start to end.
     pub wall_seconds: f64,
     /// Seconds of processor time.
@@ -227,9 +231,9 @@ pub async fn run(
     }
     let files = report.files.into_iter();
     let files = files.map(|file| (file.path, file.bytes)).collect();
-    let (mut record, kept_from) = match way {
-        WayThrough::Relay(relay) => (relay.record(), Vec::new()),
-        WayThrough::Tunnel(tunnel) => (Record::default(), tunnel.refused()),
+    let (mut record, kept_from, passed) = match way {
+        WayThrough::Relay(relay) => (relay.record(), Vec::new(), Passed::default()),
+        WayThrough::Tunnel(tunnel) => (Record::default(), tunnel.refused(), tunnel.passed()),
     };
     let masks = Masks::new(room.of_this_run(), &key);
     masks.record(&mut record);
@@ -248,6 +252,7 @@ pub async fn run(
         is_skill_seen: record.is_marker_seen,
         left_behind: report.left_behind,
         kept_from,
+        passed,
         account,
         record,
         files,

@@ -4,10 +4,13 @@
 //! vendor, and is neither read nor counted.
 
 use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -69,6 +72,7 @@ impl Host {
 pub(crate) struct Tunnel {
     hosts: Arc<[Host]>,
     refused: Arc<Mutex<Vec<String>>>,
+    meter: Arc<Meter>,
 }
 
 impl Tunnel {
@@ -76,6 +80,17 @@ impl Tunnel {
         Self {
             hosts: hosts.into(),
             refused: Arc::default(),
+            meter: Arc::default(),
+        }
+    }
+
+    /// Returns what went through so far.
+    pub(crate) fn passed(&self) -> Passed {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Passed {
+            connections: count(&self.meter.connections),
+            bytes_sent: count(&self.meter.sent),
+            bytes_received: count(&self.meter.received),
         }
     }
 
@@ -124,7 +139,9 @@ impl Tunnel {
             return inside.write_all(answer("403 Forbidden").as_bytes()).await;
         }
         match timeout(PATIENCE, TcpStream::connect((name, port))).await {
-            Ok(Ok(mut outside)) => {
+            Ok(Ok(outside)) => {
+                self.meter.connections.fetch_add(1, Ordering::Relaxed);
+                let mut outside = Metered(outside, Arc::clone(&self.meter));
                 inside
                     .write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n")
                     .await?;
@@ -142,6 +159,63 @@ impl Tunnel {
             let short: String = what.chars().take(120).collect();
             refused.push(short);
         }
+    }
+}
+
+/// What went through a tunnel. It is encrypted for the vendor: requests, models and tokens cannot be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Connections that were let out.
+    pub connections: u64,
+    /// Bytes from the sandbox, those of the encryption included.
+    pub bytes_sent: u64,
+    /// Bytes into it.
+    pub bytes_received: u64,
+}
+
+#[derive(Default)]
+struct Meter {
+    connections: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+/// A connection whose bytes are counted as they pass, so that those of one that is cut are counted, too.
+struct Metered(TcpStream, Arc<Meter>);
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let done = Pin::new(&mut self.0).poll_read(cx, into);
+        let count = into.filled().len() - before;
+        self.1.received.fetch_add(count as u64, Ordering::Relaxed);
+        done
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.0).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(count)) = done {
+            self.1.sent.fetch_add(count as u64, Ordering::Relaxed);
+        }
+        done
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }
 
@@ -200,7 +274,7 @@ mod tests {
     }
 
     /// What the program gets for a request; the host behind it says `hello`.
-    async fn asked(request: &str, port: u16) -> (String, Vec<String>) {
+    async fn asked(request: &str, port: u16) -> (String, Vec<String>, Passed) {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("t.sock");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -214,7 +288,7 @@ mod tests {
             said
         };
         tokio::select! {
-            said = said => (said, tunnel.refused()),
+            said = said => (said, tunnel.refused(), tunnel.passed()),
             () = tunnel.serve(listener) => unreachable!("it serves until dropped"),
         }
     }
@@ -225,23 +299,32 @@ mod tests {
         let port = host.local_addr().unwrap().port();
         let greets = async {
             let (mut stream, _) = host.accept().await.unwrap();
+            let mut got = [0; 3];
+            stream.read_exact(&mut got).await.unwrap();
             stream.write_all(b"hello").await.unwrap();
         };
-        let connect = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n");
-        let ((said, refused), ()) = tokio::join!(asked(&connect, port), greets);
+        let connect = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\nabc");
+        let ((said, refused, passed), ()) = tokio::join!(asked(&connect, port), greets);
         assert!(
             said.starts_with("HTTP/1.1 200") && said.ends_with("hello"),
             "{said}"
         );
         assert!(refused.is_empty());
+        let want = Passed {
+            connections: 1,
+            bytes_sent: 3,
+            bytes_received: 5,
+        };
+        assert_eq!(passed, want, "what the host sent and got, without the head");
         for (request, status) in [
             ("CONNECT 127.0.0.1:1 HTTP/1.1\r\n\r\n", "403"),
             ("CONNECT example.com:443 HTTP/1.1\r\n\r\n", "403"),
             ("GET http://127.0.0.1/ HTTP/1.1\r\n\r\n", "405"),
         ] {
-            let (said, refused) = asked(request, port).await;
+            let (said, refused, passed) = asked(request, port).await;
             assert!(said.contains(status), "{request}: {said}");
             assert_eq!(refused.len(), 1, "{request}");
+            assert_eq!(passed, Passed::default(), "{request}");
         }
     }
 }

@@ -51,7 +51,15 @@ fn reply(finished: Finished, backend: &str, key: &str) -> Result<(ChatReply, Wor
     put("agent", backend.into());
     put("ending", json!(finished.account.outcome));
     let usage = if is_direct {
-        put("tokens", "as the program itself counts them".into());
+        // What nobody told is not known: it is never said to be nothing.
+        let tokens = match finished.account.usage {
+            Some(_) => "as the program itself counts them",
+            None => "unknown: the program told none, and nothing else can count them",
+        };
+        put("tokens", tokens.into());
+        put("connections", finished.passed.connections.into());
+        put("bytes_sent", finished.passed.bytes_sent.into());
+        put("bytes_received", finished.passed.bytes_received.into());
         if !finished.kept_from.is_empty() {
             put("refused", finished.kept_from.clone().into());
         }
