@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use skillopt_agents::cli;
 use skillopt_agents::cli::{self, Errand};
 use skillopt_agents::streams::{End, Stream};
 use skillopt_agents::{Account, Outcome};
