@@ -89,7 +89,7 @@ fn all() -> Outcome<Value> {
     let mut cpu = Map::new();
     for (kit, _) in kits::ALL {
         let mut least = json!({});
-        for how in ["plain", "tls"] {
+        for how in ["plain", "tls", "h2"] {
             let mut micros = f64::INFINITY;
             for _ in 0..3 {
                 let seen = measured("cpu", kit, how, certificate)?;
@@ -103,6 +103,7 @@ fn all() -> Outcome<Value> {
         "cpu": cpu,
         "flight": measured("flight", "openai_compatible", "slow", certificate)?,
         "flight_tls": measured("flight", "openai_compatible", "slow_tls", certificate)?,
+        "flight_h2": measured("flight", "openai_compatible", "slow_h2", certificate)?,
         "soak": measured("soak", "openai_compatible", "bad", certificate)?,
     }))
 }

@@ -24,7 +24,7 @@ pub(super) fn figures() -> Result<Vec<Figure>> {
     )];
     let cpu = told["cpu"].as_object().context("no times")?;
     for (kit, seen) in cpu {
-        for (how, goal) in [("plain", 30.0), ("tls", 60.0)] {
+        for (how, goal) in [("plain", 30.0), ("tls", 60.0), ("h2", 60.0)] {
             let value = seen[how].as_f64().context("no time")?;
             let name = format!("{kit}, {how}");
             figures.push(Figure::new(name, value, "µs per call", Goal::AtMost(goal)));
@@ -55,6 +55,19 @@ pub(super) fn figures() -> Result<Vec<Figure>> {
             "calls",
             Goal::AtLeast(4_000.0),
         ),
+        (
+            "4,000 calls under way, TLS and HTTP/2: memory",
+            "/flight_h2/peak_mib",
+            "MiB",
+            Goal::AtMost(150.0),
+        ),
+        (
+            "  answered",
+            "/flight_h2/seen/answer",
+            "calls",
+            Goal::AtLeast(4_000.0),
+        ),
+        ("  sockets", "/flight_h2/sockets", "", Goal::AtMost(60.0)),
         (
             "soak: calls accounted",
             "/soak/accounted",
