@@ -15,4 +15,5 @@ mod outages;
 mod real;
 mod scene;
 mod scripts;
+mod sweeps;
 mod unequal;

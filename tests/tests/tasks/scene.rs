@@ -264,6 +264,14 @@ impl Scene {
         command
     }
 
+    /// Makes the call that trains all cells of a sweep on a cluster.
+    pub(crate) fn sweep(&self, cluster: &Cluster, file: &str, out: &str) -> Command {
+        let args = ["submit", file, "--wait", "--cells", "--out", out];
+        let mut command = self.world.ask(cluster, &args);
+        command.envs(self.env.clone());
+        command
+    }
+
     /// Returns what the model was sent, and said to it.
     pub(crate) fn requests(&self) -> Vec<Value> {
         let mut said = exchange(self.port, "GET", "/__mock/requests", "").unwrap();
