@@ -240,10 +240,10 @@ impl Scene {
         command
     }
 
-    /// Makes the call that trains the skill in this process, for one pass and without tests.
+    /// Makes the call that trains the skill in this process, for one pass.
     pub(crate) fn train(&self, out: &str, more: &[&str]) -> Command {
         let args = ["train", "config.yaml", "--skill_init", "skill.md", "--out"];
-        let once = ["--num_epochs", "1", "--set", "evaluation.eval_test=false"];
+        let once = ["--num_epochs", "1"];
         let mut command = command(args.iter().chain(&[out]).chain(&once).chain(more));
         command.current_dir(self.world.path(""));
         command.envs(self.env.clone());

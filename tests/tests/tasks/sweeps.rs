@@ -21,7 +21,6 @@ fn cells_in_chat_and_in_codex_are_what_each_is_alone() {
     let sweep = format!(
         "model:\n  optimizer_openai_compatible_base_url: {url}\n\
          train: {{ num_epochs: 1, batch_size: {N} }}\n\
-         evaluation: {{ eval_test: false }}\n\
          env: {{ limit: {N}, skill_init: skill.md }}\n\
          sweep:\n  name: both\n  base: config.yaml\n  models: [{{ name: one }}]\n  \
          benchmarks: [searchqa]\n  harnesses:\n    - codex_exec\n    \
