@@ -37,10 +37,10 @@ fn cells_in_chat_and_in_codex_are_what_each_is_alone() {
     let cluster = scene.cluster(2, 1);
     run(&mut scene.sweep(&cluster, "sweep.yaml", "out")).code(0);
     let cells = scene.world.path("out/cells/one/searchqa");
-    folder::same(&scene.world.path("codex"), &cells.join("codex_exec#1"));
+    folder::same(&scene.world.path("codex"), &cells.join("codex_exec"));
     let both = scene.answered();
     assert_eq!(both.requests, 2 * alone.requests, "nobody else asked it");
-    for cell in ["codex_exec#1", "chat#1"] {
+    for cell in ["codex_exec", "chat"] {
         let folder = format!("out/cells/one/searchqa/{cell}");
         let best = scene.world.text(&format!("{folder}/best_skill.md"));
         assert!(
