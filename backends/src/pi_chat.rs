@@ -145,7 +145,8 @@ impl ChatModel for Client {
             setting: "pi_chat_path",
         };
         let output = run.output().await?;
-        let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
+        let known = environment::known(self.login.as_deref(), &self.secrets);
+        let secrets: Vec<&str> = known.iter().map(String::as_str).collect();
         let reader = Reader {
             model: &request.model,
             secrets: &secrets,

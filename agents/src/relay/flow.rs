@@ -205,12 +205,9 @@ impl Ending {
     fn write(self, over: Over) {
         let (mut said, mut tokens) = self.tap.end();
         let log = &self.log;
-        for text in [
-            Some(&mut said.text),
-            Some(&mut said.reasoning),
-            said.error.as_mut(),
-        ] {
-            let Some(text) = text else { continue };
+        let texts = [&mut said.text, &mut said.reasoning];
+        let calls = said.calls.iter_mut().map(|(_, arguments)| arguments);
+        for text in texts.into_iter().chain(said.error.as_mut()).chain(calls) {
             log.redact(text);
         }
         let broken = |words: &str| {
@@ -222,7 +219,8 @@ impl Ending {
         };
         // CLIs leave at the last event, be it an error; what the connection says after it is nobody's
         // concern.
-        let is_whole = said.finish.is_some() && tokens.output > 0;
+        let is_counted = tokens.output > 0;
+        let is_whole = said.finish.is_some() && is_counted;
         let over = match over {
             Over::Abandoned(_) if is_whole || said.error.is_some() => Over::Ended,
             over => over,
@@ -249,13 +247,20 @@ impl Ending {
                     log.stalled(silent);
                 }
                 said.finish = None;
-                // Else whoever goes away before the count comes has used nothing.
-                let received = (said.text.len() + said.reasoning.len()) as u64;
-                tokens.input = tokens.input.max(self.counted.input());
-                tokens.output = tokens.output.max(received / TOKEN_BYTES);
                 Passed::Abandoned
             }
         };
+        // Else whoever goes away before the count comes, or whose provider counts nothing, has used
+        // nothing, and the task's cap is never reached.
+        let calls = said
+            .calls
+            .iter()
+            .map(|(name, said)| name.len() + said.len());
+        let received = said.text.len() + said.reasoning.len() + calls.sum::<usize>();
+        if !is_counted && (received > 0 || said.error.is_none()) {
+            tokens.input = tokens.input.max(self.counted.input());
+            tokens.output = tokens.output.max(received as u64 / TOKEN_BYTES);
+        }
         self.permit.close(passed);
         let exchange = Exchange {
             request: self.request,

@@ -127,7 +127,8 @@ impl ChatModel for Client {
             setting: "claude_cli_bin",
         };
         let output = run.output().await?;
-        let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
+        let known = environment::known(self.login.as_deref(), &self.secrets);
+        let secrets: Vec<&str> = known.iter().map(String::as_str).collect();
         let reader = result::Reader {
             endpoint: NAME,
             secrets: &secrets,

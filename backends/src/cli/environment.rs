@@ -1,6 +1,6 @@
 //! What a program sees of our environment: what is listed, and nothing else.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -53,6 +53,28 @@ pub(crate) fn named(options: Options<'_>, key: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// Shortest text of a login that is taken for a secret: words and dates are shorter, tokens longer.
+const TOKEN_MIN: usize = 20;
+
+/// Returns what must not be said again: the keys given, and the tokens of the login that the program
+/// used. It is read after the program, which may have renewed them.
+pub(crate) fn known(login: Option<&Path>, given: &[String]) -> Vec<String> {
+    fn texts(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) if text.len() >= TOKEN_MIN => found.push(text.clone()),
+            Value::Array(values) => values.iter().for_each(|value| texts(value, found)),
+            Value::Object(values) => values.values().for_each(|value| texts(value, found)),
+            _ => {}
+        }
+    }
+    let mut known = given.to_vec();
+    let read = login.and_then(|login| std::fs::read(login).ok());
+    if let Some(login) = read.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        texts(&login, &mut known);
+    }
+    known
+}
+
 /// Returns the folder in which a vendor's program keeps its things: where `variable` says, else
 /// `folder` in the home of the machine's user.
 pub(crate) fn folder(env: Lookup<'_>, variable: &str, folder: &str) -> Option<PathBuf> {
@@ -75,6 +97,26 @@ pub(crate) fn program(name: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tokens_of_a_login_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let login = folder.path().join("auth.json");
+        let (access, refresh) = ("sk-live-0123456789-access", "rt-0123456789-refresh-0");
+        let text = serde_json::json!({
+            "mode": "oauth", "last": 7,
+            "vendor": {"type": "api", "tokens": [access, {"refresh": refresh}]},
+        });
+        std::fs::write(&login, text.to_string()).unwrap();
+        let given = ["given".to_owned()];
+        let mut seen = known(Some(&login), &given);
+        seen.sort();
+        assert_eq!(seen, ["given", refresh, access]);
+        // Nobody is logged in, or in a way that is no JSON.
+        assert_eq!(known(None, &given), given);
+        std::fs::write(&login, "token = 'x'").unwrap();
+        assert_eq!(known(Some(&login), &given), given);
+    }
 
     #[test]
     fn what_is_not_listed_stays_here() {

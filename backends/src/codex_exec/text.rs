@@ -171,7 +171,8 @@ impl ChatModel for Client {
         };
         let output = run.output().await?;
         let last_message = std::fs::read_to_string(desk.file(LAST_MESSAGE)).unwrap_or_default();
-        let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
+        let known = environment::known(self.login.as_deref(), &self.secrets);
+        let secrets: Vec<&str> = known.iter().map(String::as_str).collect();
         let reader = events::Reader {
             endpoint: NAME,
             secrets: &secrets,

@@ -57,7 +57,8 @@ pub(super) fn read(
         Some("length") => Finish::Length,
         Some("content-filter") => return Err(fault("content_filter", None, usage)),
         Some("tool-calls") => return Err(fault("it wants a tool, and has none", None, usage)),
-        Some(_) => Finish::Stop,
+        Some("stop" | "") => Finish::Stop,
+        Some(reason) => return Err(fault(&format!("it ended with `{reason}`"), None, usage)),
     };
     Ok(ChatReply {
         finish,
@@ -164,6 +165,8 @@ mod tests {
         );
         let usage = "prompt_tokens: 11, completion_tokens: 7, cached_tokens: 3";
         check(&[START, TEXT, END], "", 0, usage);
+        let unsaid = END.replace(r#""reason":"stop","#, "");
+        check(&[START, TEXT, &unsaid], "", 0, r#"text: "pong""#);
         let cut = END.replace("stop\"", "length\"");
         check(&[START, TEXT, &cut], "", 0, "finish: Length");
     }
@@ -183,6 +186,15 @@ mod tests {
         check(&[START, &tool, END], "", 0, "a tool was used");
         let calls = END.replace("stop\"", "tool-calls\"");
         check(&[START, TEXT, &calls], "", 0, "wants a tool");
+        for reason in ["error", "other", "unknown", "a word of tomorrow"] {
+            let ended = END.replace("stop\"", &format!("{reason}\""));
+            check(
+                &[START, TEXT, &ended],
+                "",
+                0,
+                &format!("it ended with `{reason}`"),
+            );
+        }
         check(&[START, TEXT, END], "kaboom", 3, "None kaboom");
     }
 

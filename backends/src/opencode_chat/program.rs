@@ -183,7 +183,8 @@ impl Client {
         status: Option<u16>,
         usage: Usage,
     ) -> CallError {
-        let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
+        let known = environment::known(self.login.as_deref(), &self.secrets);
+        let secrets: Vec<&str> = known.iter().map(String::as_str).collect();
         Fault {
             endpoint: NAME,
             words,
@@ -213,7 +214,8 @@ impl ChatModel for Client {
                 limit: request.timeout,
             })
         });
-        let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
+        let known = environment::known(self.login.as_deref(), &self.secrets);
+        let secrets: Vec<&str> = known.iter().map(String::as_str).collect();
         clean(answer, &secrets)
     }
 }

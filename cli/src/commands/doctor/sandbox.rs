@@ -16,9 +16,8 @@ pub(super) fn check() -> Check {
         Err(why) => return Check::new(NAME, State::Broken(Exit::Usage), why),
     };
     let tried = || -> Result<_, String> {
-        let scratch = tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
         let settings = Settings {
-            folder: scratch.path().to_path_buf(),
+            folder: Host::place(&std::env::temp_dir()).map_err(|e| e.to_string())?,
             init: std::env::current_exe().map_err(|e| format!("this program is gone: {e}"))?,
             init_args: vec!["sandbox-init".to_owned()],
             policy,
