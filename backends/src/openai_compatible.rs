@@ -108,6 +108,19 @@ const OWN_FIELDS: &[&str] = &[
     "response_format",
     "stream",
     "stream_options",
+    // A second limit, and answers that are paid for and not read.
+    "max_completion_tokens",
+    "n",
+];
+/// Fields that hold a credential, which would lie in every artefact of the run.
+const CREDENTIALS: &[&str] = &[
+    "api_key",
+    "apikey",
+    "authorization",
+    "token",
+    "access_token",
+    "password",
+    "secret",
 ];
 
 /// Reads further fields from their text.
@@ -117,11 +130,19 @@ fn fields_of(text: &str) -> Result<Map<String, Value>, String> {
     let own = fields
         .keys()
         .find(|name| OWN_FIELDS.contains(&name.as_str()));
-    match own {
-        Some(name) => Err(format!(
+    let is_credential = |name: &&String| {
+        let name = name.to_ascii_lowercase().replace('-', "_");
+        CREDENTIALS.contains(&name.as_str())
+    };
+    match (own, fields.keys().find(is_credential)) {
+        (Some(name), _) => Err(format!(
             "`{EXTRA_BODY}` holds `{name}`, which other settings write"
         )),
-        None => Ok(fields),
+        (_, Some(name)) => Err(format!(
+            "`{EXTRA_BODY}` holds `{name}`, and is kept with the run; a credential is named by \
+             `openai_compatible_api_key`"
+        )),
+        (None, None) => Ok(fields),
     }
 }
 
@@ -179,7 +200,12 @@ mod tests {
     fn further_fields_are_an_object_of_others() {
         let fields = fields_of(r#"{"thinking": {"type": "enabled"}}"#).unwrap();
         assert_eq!(fields["thinking"]["type"], "enabled");
-        for (text, word) in [("[1]", "no JSON object"), (r#"{"model": "m"}"#, "`model`")] {
+        for (text, word) in [
+            ("[1]", "no JSON object"),
+            (r#"{"model": "m"}"#, "`model`"),
+            (r#"{"n": 4}"#, "`n`"),
+            (r#"{"API-Key": "sk"}"#, "`API-Key`"),
+        ] {
             let refused = fields_of(text).unwrap_err();
             assert!(refused.contains(word), "{refused}");
         }

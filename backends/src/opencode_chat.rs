@@ -12,8 +12,11 @@ use std::sync::Arc;
 use skillopt_core::job::Profile;
 use skillopt_core::kind::Kind;
 
+use crate::cli::environment;
 use crate::contract::ChatModel;
-use crate::declare::{BackendKey, Declaration, Label, Local, Options, SECONDS, Work, key, ops};
+use crate::declare::{
+    BackendKey, Declaration, Label, Local, Options, SECONDS, Work, checked, key, ops,
+};
 use crate::error::CallError;
 
 /// What the program knows of `opencode_chat`.
@@ -50,13 +53,16 @@ const KEYS: &[BackendKey] = &[
         "none",
         "Key for that server.",
     )),
-    ops(key(
-        "opencode_chat_keys",
-        Kind::Words,
-        "none",
-        "Variables of the environment with keys of providers that the program may see, beside \
+    checked(
+        ops(key(
+            "opencode_chat_keys",
+            Kind::Words,
+            "none",
+            "Variables of the environment with keys of providers that the program may see, beside \
          `OPENCODE_API_KEY`. Without any key, the login of the machine's user counts.",
-    )),
+        )),
+        |options| environment::names_variables(options, "opencode_chat_keys").map(|()| None),
+    ),
     ops(key(
         "opencode_chat_timeout_seconds",
         SECONDS,

@@ -16,7 +16,9 @@ use skillopt_core::kind::Kind;
 use crate::clean::clean;
 use crate::cli::{Desk, Fault, Output, Plain, Run, environment, system};
 use crate::contract::{ChatModel, ChatReply, ChatRequest, Finish};
-use crate::declare::{BackendKey, Declaration, Label, Local, Options, SECONDS, Work, key, ops};
+use crate::declare::{
+    BackendKey, Declaration, Label, Local, Options, SECONDS, Work, checked, key, ops,
+};
 use crate::error::CallError;
 
 /// What the program knows of `pi_chat`.
@@ -46,13 +48,16 @@ const KEYS: &[BackendKey] = &[
         "The pi program. `model.optimizer` and `model.target` name its models as `provider/model`; without \
          one the program chooses.",
     )),
-    ops(key(
-        "pi_chat_keys",
-        Kind::Words,
-        "none",
-        "Variables of the environment with keys of providers that the program may see, e.g. \
+    checked(
+        ops(key(
+            "pi_chat_keys",
+            Kind::Words,
+            "none",
+            "Variables of the environment with keys of providers that the program may see, e.g. \
          `OPENAI_API_KEY`. Without any, the login of the machine's user counts.",
-    )),
+        )),
+        |options| environment::names_variables(options, "pi_chat_keys").map(|()| None),
+    ),
     ops(key(
         "pi_chat_timeout_seconds",
         SECONDS,

@@ -53,6 +53,23 @@ pub(crate) fn named(options: Options<'_>, key: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// Checks that a setting names variables, and does not hold what they hold.
+pub(crate) fn names_variables(options: Options<'_>, key: &str) -> Result<(), String> {
+    let is_name = |name: &String| {
+        let starts = name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic());
+        starts && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
+    };
+    // What is no name may be the key itself, which is not repeated.
+    match named(options, key).iter().position(|name| !is_name(name)) {
+        Some(at) => Err(format!(
+            "entry {} of `{key}` is no name of a variable; name the variable that holds the key, e.g. \
+             `OPENAI_API_KEY`",
+            at + 1
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Shortest text of a login that is taken for a secret: words and dates are shorter, tokens longer.
 const TOKEN_MIN: usize = 20;
 
@@ -97,6 +114,23 @@ pub(crate) fn program(name: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_in_the_place_of_a_name_is_refused_and_not_repeated() {
+        let check = |value: Value| {
+            let get = |name: &str| (name == "keys").then(|| value.clone());
+            names_variables(Options(&get), "keys")
+        };
+        assert_eq!(check(serde_json::json!(["OPENAI_API_KEY", "_K2"])), Ok(()));
+        assert_eq!(check(Value::Null), Ok(()));
+        for value in ["sk-ant-0123", "A, 2B", "A B", "Ä"] {
+            let refused = check(Value::from(value)).unwrap_err();
+            assert!(
+                refused.contains("`keys`") && !refused.contains("sk-ant"),
+                "{refused}"
+            );
+        }
+    }
 
     #[test]
     fn the_tokens_of_a_login_are_known() {

@@ -17,6 +17,9 @@ mod argv;
 mod fake;
 mod outcome;
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use serde_json::{Value, json};
 use skillopt_core::role::Role;
 
@@ -261,16 +264,19 @@ fn has_slots(seen: &str, wanted: &str) -> bool {
     rest.is_empty()
 }
 
-/// What a program may see that is a credential: its own login.
-const LOGINS: &[&str] = &["ANTHROPIC_API_KEY", "CURSOR_API_KEY"];
-
 /// Checks where the program ran and what it saw.
 fn started_alone(wanted: &Value, seen: &Started, fake: &Fake) -> Result<(), String> {
     if !seen.tree.is_empty() {
         return Err(format!("its folder holds {:?}", seen.tree));
     }
+    // The one credential that a program may see is its own login.
+    let login = match Path::new(&seen.program).file_name().and_then(OsStr::to_str) {
+        Some("claude") => "ANTHROPIC_API_KEY",
+        Some("cursor-agent") => "CURSOR_API_KEY",
+        _ => "",
+    };
     for (name, value) in &seen.env {
-        if value.contains("canary") && !LOGINS.contains(&name.as_str()) {
+        if value.contains("canary") && name != login {
             return Err(format!("it sees `{name}`"));
         }
     }
