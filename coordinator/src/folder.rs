@@ -12,14 +12,18 @@ use serde_json::Value;
 use skillopt_core::skill::Folder;
 use skillopt_runtime::files::{self, FileError};
 
+mod doubts;
 mod identity;
 mod stage;
 
+pub use doubts::Unanswered;
 pub use identity::{Claim, ClaimError};
 pub use stage::{Predictions, StageWriter};
 
 /// Name of the folder for our own files inside a run folder.
 pub const PRIVATE: &str = ".skillopt";
+/// Name of the file with a stage's rows, one JSON object a line.
+const ROWS: &str = "results.jsonl";
 
 /// A run's folder.
 #[derive(Clone, Debug)]

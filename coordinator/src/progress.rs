@@ -14,15 +14,6 @@ pub enum Progress<'a> {
         /// How many the stage has.
         of: usize,
     },
-    /// The model gave no answer at all for `n` rollouts of a finished stage.
-    Unanswered {
-        /// Folder of the stage below the run folder.
-        stage: &'a str,
-        /// How many.
-        n: usize,
-        /// Why the first of them got none.
-        cause: &'a str,
-    },
     /// The skill was not in a request of every task of a stage that an agent did.
     Unread {
         /// Folder of the stage below the run folder.

@@ -442,10 +442,6 @@ impl Jobs for Session {
             lines.extend(row.line);
             stage.rolled.push(row.rolled);
         }
-        if let Some((n, cause)) = stage.unanswered() {
-            let stage = ask.stage;
-            self.watcher.tell(Progress::Unanswered { stage, n, cause });
-        }
         if writer.wants_rows() {
             self.scribe
                 .write(Page::Rows(Arc::clone(&writer), lines))

@@ -204,6 +204,14 @@ pub enum Ending {
 /// answer it withheld.
 pub const NO_ANSWER: &str = "no answer: ";
 
+/// Says why the model gave no answer at all, by the fields `agent_ok` and `fail_reason` of a row;
+/// nothing if it gave one.
+#[must_use]
+pub fn no_answer(agent_ok: Option<bool>, fail_reason: &str) -> Option<&str> {
+    let cause = fail_reason.strip_prefix(NO_ANSWER)?;
+    (agent_ok == Some(false)).then_some(cause)
+}
+
 /// A finished rollout: what is stored under its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RolloutRecord {

@@ -19,7 +19,7 @@ use crate::config_args::{Loaded, check_backends};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::models;
-use crate::output::{Out, doubts};
+use crate::output::Out;
 
 use self::order::Order;
 use super::{eval, train};
@@ -65,9 +65,7 @@ fn submit_train(args: &SubmitTrainArgs, out: &Out) -> Result<Exit, Failure> {
     }
     let show = |prepared: &Prepared| train::preflight(&order.config, prepared, out);
     let view = wait::wait(&order, show, out)?;
-    let truncated = view.run.tokens.map_or(0, |tokens| tokens.truncated_calls);
-    doubts::warn(None, truncated, &order.config, out);
-    train::summary(&view.run, &order.config, out);
+    train::summary(&view.run, &order.folder(), &order.config, out);
     let nothing = view.run.accepted == 0;
     Ok(if args.exit_code && nothing {
         Exit::NothingAccepted

@@ -3,6 +3,7 @@
 use serde_json::json;
 use skillopt_config::{Role, RunConfig};
 use skillopt_coordinator::Halt;
+use skillopt_coordinator::folder::RunFolder;
 use skillopt_coordinator::halt::wants_new_run;
 use skillopt_coordinator::prepare::{Prepared, prepare};
 use skillopt_coordinator::read_model::{RunRow, headline, points, share};
@@ -119,9 +120,7 @@ pub(crate) fn train(
     let view = reporter.view();
     match outcome {
         Ok(_) => {
-            let truncated = view.run.tokens.map_or(0, |tokens| tokens.truncated_calls);
-            doubts::warn(reporter.unanswered().as_ref(), truncated, config, out);
-            summary(&view.run, config, out);
+            summary(&view.run, &local.folder, config, out);
             Ok(view.run)
         }
         Err(halt) => Err(stopped(halt, &view.run, &Roles::of(config), command)),
@@ -185,8 +184,13 @@ pub(crate) fn kept(run: &RunRow) -> String {
     }
 }
 
-/// Shows what a run came to.
-pub(crate) fn summary(run: &RunRow, config: &RunConfig, out: &Out) {
+/// Shows what a run came to, by its row and its folder.
+pub(crate) fn summary(run: &RunRow, folder: &RunFolder, config: &RunConfig, out: &Out) {
+    let truncated = run.tokens.map_or(0, |tokens| tokens.truncated_calls);
+    match folder.unanswered() {
+        Ok(unanswered) => doubts::warn(unanswered.as_ref(), truncated, config, out),
+        Err(error) => out.warning("env.out_root", &error.to_string()),
+    }
     let lines = headline(run);
     let best = format!("{}/best_skill.md", config.out_root.trim_end_matches('/'));
     if out.json {

@@ -1,18 +1,10 @@
 //! What makes a score doubtful: items that no model answered, and answers that were cut.
 
 use skillopt_config::RunConfig;
+use skillopt_coordinator::folder::Unanswered;
 
 use super::Out;
 use super::words::{count, plural};
-
-/// Items that got no answer from the model, and count as wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unanswered {
-    pub(crate) n: u64,
-    pub(crate) of: u64,
-    /// Why the first of them got none.
-    pub(crate) cause: String,
-}
 
 /// Warns of what makes a score doubtful; each warning comes with the key that helps.
 pub(crate) fn warn(unanswered: Option<&Unanswered>, truncated: u64, config: &RunConfig, out: &Out) {

@@ -9,7 +9,6 @@ use skillopt_coordinator::progress::{Progress, Watcher};
 use skillopt_coordinator::read_model::{RunView, StepRow, Verdict, points, share};
 use skillopt_runtime::Shutdown;
 
-use super::doubts::Unanswered;
 use super::providers::Change;
 use super::words::{number, plural};
 use super::{Out, Paint, Tone};
@@ -44,8 +43,6 @@ struct Stage {
     done: usize,
     of: usize,
     told: usize,
-    /// How many got no answer from the model, and why the first of them did not.
-    unanswered: Option<(usize, String)>,
     bar: Option<ProgressBar>,
 }
 
@@ -81,18 +78,6 @@ impl Reporter {
     /// measured.
     pub(crate) fn baseline_in(&self) -> Option<u64> {
         self.state().view.run.baseline_in
-    }
-
-    /// Returns how many of all rollouts got no answer from the model, if any did not.
-    pub(crate) fn unanswered(&self) -> Option<Unanswered> {
-        let state = self.state();
-        let mut causes = state.stages.values().filter_map(|s| s.unanswered.as_ref());
-        let (first, cause) = causes.next()?;
-        Some(Unanswered {
-            n: (first + causes.map(|(n, _)| n).sum::<usize>()) as u64,
-            of: state.stages.values().map(|stage| stage.of as u64).sum(),
-            cause: cause.clone(),
-        })
     }
 
     /// Tells that `n` calls failed and wait to be tried again.
@@ -153,11 +138,6 @@ impl Reporter {
     pub(crate) fn tell(&self, news: &Progress<'_>) {
         match news {
             Progress::Rolled { stage, n, of } => self.rolled(stage, *n, *of),
-            Progress::Unanswered { stage, n, cause } => {
-                let mut state = self.state();
-                let stage = state.stages.entry((*stage).to_owned()).or_default();
-                stage.unanswered = Some((*n, (*cause).to_owned()));
-            }
             Progress::Unread { stage, read, of } => self.unread(stage, *read, *of),
             Progress::Asked { .. } | Progress::Answered { .. } => {}
             Progress::Committed(event) => self.committed(event),

@@ -11,6 +11,8 @@ use serde_json::Value;
 use skillopt_core::job::RolloutRecord;
 use skillopt_runtime::files::{FileError, create_dir_all};
 
+use super::ROWS;
+
 /// Which stages write a folder per item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Predictions {
@@ -58,7 +60,7 @@ impl StageWriter {
             .join(stage.replace('/', "__"));
         // One that was made without folders of its items is made anew where they are wanted.
         let has_items = predictions == Predictions::Skip || target.join("predictions").exists();
-        let done = has_items && target.join("results.jsonl").exists();
+        let done = has_items && target.join(ROWS).exists();
         if !done {
             match std::fs::remove_dir_all(&aside) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -95,7 +97,7 @@ impl StageWriter {
     /// # Errors
     /// It cannot be read.
     pub fn holds<'a>(&self, mut rows: impl Iterator<Item = &'a [u8]>) -> Result<bool, FileError> {
-        let path = self.target.join("results.jsonl");
+        let path = self.target.join(ROWS);
         let known = std::fs::read(&path).map_err(|e| FileError::new("read", &path, e))?;
         let mut lines = known.split_inclusive(|byte| *byte == b'\n');
         let is_next = |row: &[u8]| {
@@ -159,7 +161,7 @@ impl StageWriter {
         if !self.wants_rows() {
             return Ok(());
         }
-        let path = self.aside.join("results.jsonl");
+        let path = self.aside.join(ROWS);
         let error = |e| FileError::new("write", &path, e);
         let mut file = std::io::BufWriter::new(std::fs::File::create(&path).map_err(error)?);
         for row in rows {

@@ -107,10 +107,7 @@ impl LiveRun {
                 self.lock().committed += 1;
                 self.bell.ring();
             }
-            Progress::Unanswered { .. }
-            | Progress::Unread { .. }
-            | Progress::Asked { .. }
-            | Progress::Answered { .. } => {}
+            Progress::Unread { .. } | Progress::Asked { .. } | Progress::Answered { .. } => {}
         }
     }
 

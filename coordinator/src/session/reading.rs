@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use skillopt_benchmarks::splits::safe_folder_name;
 use skillopt_benchmarks::{Task, registry};
-use skillopt_core::job::{Key, NO_ANSWER, RolloutRecord, Usage};
+use skillopt_core::job::{Key, RolloutRecord, Usage, no_answer};
 use skillopt_core::skill::Folder;
 
 use crate::folder::StageWriter;
@@ -96,14 +96,6 @@ struct RowOutline<'a> {
     fail_reason: Cow<'a, str>,
 }
 
-impl RowOutline<'_> {
-    /// Says why the model gave no answer at all.
-    fn no_answer(&self) -> Option<String> {
-        let cause = self.fail_reason.strip_prefix(NO_ANSWER)?;
-        (self.agent_ok == Some(false)).then(|| cause.to_owned())
-    }
-}
-
 impl Chunk {
     /// Decodes rollouts and makes what is written of them; much of it belongs off the async threads.
     pub(super) fn read(&self, answers: &[(Key, Bytes)]) -> Result<Read, Halt> {
@@ -133,7 +125,7 @@ impl Chunk {
                     hard: row.hard,
                     soft: row.soft,
                     task_type: row.task_type.clone().into_owned(),
-                    no_answer: row.no_answer(),
+                    no_answer: no_answer(row.agent_ok, &row.fail_reason).map(str::to_owned),
                     record: record.clone(),
                 };
                 let is_mute = row.agent_ok == Some(false);

@@ -2,6 +2,7 @@
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use skillopt_tests::support::fake::{Fake, completion, refusal};
 use skillopt_tests::support::program::{Process, run};
 use skillopt_tests::support::wait::until;
 use skillopt_tests::support::{Cluster, Ended, Shape, Sim, World};
@@ -109,6 +110,30 @@ fn json_lines_are_those_of_one_process() {
     let local = world.ended("local", &sim.url(), &["--json"]).code(0);
     let ended = world.trained_on(&cluster, "there", &sim.url(), &["--json"]);
     assert_eq!(lines(&ended, "there"), lines(&local, "local"));
+}
+
+#[test]
+fn items_without_an_answer_are_told_of_as_by_one_process() {
+    let (world, cluster) = (World::new(), Cluster::start(2));
+    // Which items are refused follows from what is asked alone.
+    let fake = Fake::start(|request| match request["model"].as_str() {
+        Some("sim-target") if request.to_string().len() % 5 == 0 => {
+            refusal("maximum context length is 10 tokens")
+        }
+        Some("sim-target") => completion("<answer>nobody knows</answer>"),
+        _ => completion("{\"edits\": []}"),
+    });
+    let warning = |ended: &Ended| {
+        let mut lines = ended.stderr.lines();
+        let line = lines.find(|line| line.contains("got no answer from the model"));
+        line.map(ToOwned::to_owned)
+            .unwrap_or_else(|| panic!("{}", ended.stderr))
+    };
+    let local = warning(&world.ended("local", &fake.url(), &[]).code(0));
+    assert!(local.contains("maximum context length"), "{local}");
+    let ended = world.trained_on(&cluster, "there", &fake.url(), &[]);
+    assert_eq!(warning(&ended), local);
+    world.same("local", "there");
 }
 
 #[test]
