@@ -3,21 +3,30 @@
 //! The launcher joins the group before it becomes the sandbox, so that nothing of the sandbox is
 //! ever outside of it. Both versions of the kernel's interface are known, also side by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Serialize;
+use skillopt_runtime::clock::Stopwatch;
 
 use crate::limits::{Limits, OWN_THREADS};
+use crate::shared::random;
 
 const PREFIX: &str = "skillopt-sandbox-";
 /// How far below its limit a group may have stayed that was refused memory, in bytes: the kernel counts
 /// in batches.
 const SLACK_BYTES: u64 = 1024 * 1024;
+/// How long members of a dead worker's group may take to be gone.
+const GONE: Duration = Duration::from_secs(5);
+/// How often a folder is made anew that another worker swept away before it was locked.
+const CLAIMS: u32 = 100;
 /// Microseconds in which a share of processors is measured out.
 const PERIOD_US: u64 = 100_000;
 
@@ -66,56 +75,127 @@ impl Cgroups {
     /// # Errors
     /// What could not be written.
     pub(crate) fn group(&self, limits: &Limits, is_killed_apart: bool) -> Result<Group, String> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}-{count}", std::process::id());
+        let group = self.place(limits, is_killed_apart)?;
+        group.limit(limits)?;
+        Ok(group)
+    }
+
+    /// Makes the folders of a group, without a limit yet.
+    fn place(&self, limits: &Limits, is_killed_apart: bool) -> Result<Group, String> {
+        // The process is for people who look; nobody may get a name that another worker left.
+        let name = format!("{PREFIX}{}-{:016x}", std::process::id(), random());
         let mut group = Group {
             version: self.version,
             processes: AtomicU64::new(0),
             folders: BTreeMap::new(),
             kill: None,
+            claims: Vec::new(),
         };
         for (controller, folder) in &self.folders {
             // Joining a group that bounds nothing costs time all the same.
             if controller == "cpu" && limits.cores.is_none() {
                 continue;
             }
-            let folder = folder.join(&name);
-            make(&folder)?;
-            group.folders.insert(controller.clone(), folder);
+            group.folders.insert(controller.clone(), folder.join(&name));
         }
         // One that is there for the killing alone is dear: to join it the kernel stops every start and end
         // of a process on the machine. A namespace is killed as one with its first process.
         let kill = self.kill.as_ref();
         let kill = kill.filter(|_| self.version == 2 || !is_killed_apart);
-        if let Some(folder) = kill {
-            let folder = folder.join(&name);
-            make(&folder)?;
-            group.kill = Some(folder);
+        group.kill = kill.map(|folder| folder.join(&name));
+        let folders: Vec<PathBuf> = group.folders().into_iter().map(Path::to_path_buf).collect();
+        for folder in folders {
+            group.claims.push(Claim::make(folder)?);
         }
-        group.limit(limits)?;
         Ok(group)
     }
 
-    /// Removes what workers left that were killed.
+    /// Ends and removes what workers left that were killed. Whose group it is shows by its lock, not by
+    /// the process in its name: that may be another one by now, or one of another container.
     fn sweep(&self) {
-        let folders: std::collections::BTreeSet<&PathBuf> =
-            self.folders.values().chain(&self.kill).collect();
-        let entries = folders
-            .into_iter()
-            .filter_map(|folder| std::fs::read_dir(folder).ok())
-            .flat_map(|entries| entries.flatten());
-        for entry in entries {
-            let name = entry.file_name();
-            let pid = name
-                .to_str()
-                .and_then(|name| name.strip_prefix(PREFIX))
-                .and_then(|rest| rest.split('-').next());
-            if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-                // Only an empty group can be removed.
-                let _ = std::fs::remove_dir(entry.path());
+        let folders: BTreeSet<&PathBuf> = self.folders.values().chain(&self.kill).collect();
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for folder in folders {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let all = entries.filter_map(|entry| entry.file_name().into_string().ok());
+            names.extend(all.filter(|name| name.starts_with(PREFIX)));
+        }
+        for name in names {
+            if let Some(left) = self.left(&name) {
+                left.end();
             }
         }
+    }
+
+    /// Returns a group of this name if nobody holds it any more.
+    fn left(&self, name: &str) -> Option<Group> {
+        let there = |folder: &PathBuf| Some(folder.join(name)).filter(|path| path.is_dir());
+        let folders = self.folders.iter();
+        let mut group = Group {
+            version: self.version,
+            processes: AtomicU64::new(0),
+            folders: folders
+                .filter_map(|(controller, folder)| Some((controller.clone(), there(folder)?)))
+                .collect(),
+            kill: self.kill.as_ref().and_then(there),
+            claims: Vec::new(),
+        };
+        let folders: Vec<PathBuf> = group.folders().into_iter().map(Path::to_path_buf).collect();
+        for folder in folders {
+            let lock = Claim::lock(&folder).ok()?;
+            group.claims.push(Claim {
+                folder,
+                lock: Some(lock),
+            });
+        }
+        Some(group)
+    }
+}
+
+/// A group's folder that is held: no other worker takes it for a dead one's. Dropping it removes the
+/// folder, if nobody is in there; one that stays is ended by a later worker.
+#[derive(Debug)]
+struct Claim {
+    folder: PathBuf,
+    /// Nothing where the kernel knows no locks here; then nobody else gets one either.
+    lock: Option<Flock<File>>,
+}
+
+impl Claim {
+    fn make(folder: PathBuf) -> Result<Self, String> {
+        for _ in 0..CLAIMS {
+            make(&folder)?;
+            let lock = match Self::lock(&folder) {
+                Ok(lock) => Some(lock),
+                // Another worker found it before it was locked, and is about to remove it.
+                Err(Errno::EWOULDBLOCK | Errno::ENOENT | Errno::ENODEV) => {
+                    std::thread::yield_now();
+                    continue;
+                }
+                Err(_) => None,
+            };
+            if folder.is_dir() {
+                return Ok(Self { folder, lock });
+            }
+        }
+        Err(format!(
+            "`{}` was removed by another process each time it was made",
+            folder.display()
+        ))
+    }
+
+    fn lock(folder: &Path) -> Result<Flock<File>, Errno> {
+        let code = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or_default());
+        let file = File::open(folder).map_err(code)?;
+        Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.folder);
+        // Only now may another one look at it.
+        drop(self.lock.take());
     }
 }
 
@@ -198,11 +278,9 @@ fn in_version_1(mounts: &BTreeMap<String, PathBuf>) -> Result<Cgroups, String> {
         return Err("no control groups for memory and pids are mounted".to_owned());
     }
     let can_kill = |folder: &&PathBuf| {
-        let probe = folder.join(format!("{PREFIX}{}-probe", std::process::id()));
-        let made = std::fs::create_dir(&probe).is_ok();
-        let knows = made && probe.join("cgroup.kill").exists();
-        let _ = std::fs::remove_dir(&probe);
-        knows
+        let name = format!("{PREFIX}{}-{:016x}", std::process::id(), random());
+        let claim = Claim::make(folder.join(name));
+        claim.is_ok_and(|claim| claim.folder.join("cgroup.kill").exists())
     };
     let controllers = folders.keys().filter(|name| *name != "cpuacct");
     Ok(Cgroups {
@@ -230,11 +308,12 @@ pub(crate) struct Group {
     processes: AtomicU64,
     folders: BTreeMap<String, PathBuf>,
     kill: Option<PathBuf>,
+    claims: Vec<Claim>,
 }
 
 impl Group {
     /// Returns the folders that a process has to join.
-    pub(crate) fn folders(&self) -> std::collections::BTreeSet<&Path> {
+    pub(crate) fn folders(&self) -> BTreeSet<&Path> {
         let all = self.folders.values().chain(&self.kill);
         all.map(PathBuf::as_path).collect()
     }
@@ -365,30 +444,37 @@ impl Group {
 
     /// Kills whoever is in the group, and tells whether there was anybody.
     pub(crate) fn kill(&self) -> bool {
-        if let Some(folder) = &self.kill {
-            // Older kernels have no such file; the list is always there.
-            let _ = std::fs::write(folder.join("cgroup.kill"), "1");
-        }
-        let mut any = false;
+        self.strike().0
+    }
+
+    /// Tells whether there was anybody, and whether somebody could be killed.
+    fn strike(&self) -> (bool, bool) {
+        // Older kernels have no such file; the list is always there.
+        let as_one = self
+            .kill
+            .as_ref()
+            .is_some_and(|folder| std::fs::write(folder.join("cgroup.kill"), "1").is_ok());
+        let (mut any, mut killed) = (false, as_one);
         for folder in self.folders() {
             let list = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
             for pid in list.lines().filter_map(|line| line.parse().ok()) {
                 any = true;
                 // A process of a group that is not ours to see is listed as 0, which would be us.
                 if pid > 0 {
-                    let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+                    killed |= kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok();
                 }
             }
         }
-        any
+        (any, killed)
     }
-}
 
-impl Drop for Group {
-    /// One that is not empty stays and is removed by a later worker.
-    fn drop(&mut self) {
-        for folder in self.folders() {
-            let _ = std::fs::remove_dir(folder);
+    /// Ends a dead worker's group; whoever is not ours to end is left in it.
+    fn end(self) {
+        // Nobody there starts anything any more.
+        let _ = self.write("pids", "pids.max", "0");
+        let since = Stopwatch::start();
+        while self.strike() == (true, true) && since.elapsed() < GONE {
+            std::thread::yield_now();
         }
     }
 }
@@ -468,6 +554,7 @@ mod tests {
                 .map(|name| ((*name).to_owned(), dir.path().to_path_buf()))
                 .collect(),
             kill: None,
+            claims: Vec::new(),
         };
         (group.memory_kill(), group.process_refusal())
     }
@@ -549,6 +636,71 @@ mod tests {
             assert_eq!(told(2, &files).1, want, "{more:?}");
         }
         assert_eq!(told(2, &[("pids.events", "max 0\n")]).1, None);
+    }
+
+    /// Programs of a group whose worker was killed: the lock fell, and nobody removed anything.
+    fn leave(group: &mut Group, count: usize) -> Vec<std::process::Child> {
+        let sleep = || std::process::Command::new("sleep").arg("300").spawn();
+        let all: Vec<_> = (0..count).map(|_| sleep().unwrap()).collect();
+        for (folder, child) in group
+            .folders()
+            .iter()
+            .flat_map(|folder| all.iter().map(move |child| (folder, child)))
+        {
+            std::fs::write(folder.join("cgroup.procs"), child.id().to_string()).unwrap();
+        }
+        for claim in &mut group.claims {
+            claim.lock = None;
+        }
+        all
+    }
+
+    /// Both versions of the kernel's interface, as far as this machine lets groups be made.
+    #[test]
+    fn who_survived_a_killed_worker_is_ended_by_the_next() {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap();
+        let mounts = mounts(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+        let unified = mounts.get("").map(|folder| Cgroups {
+            version: 2,
+            controllers: Vec::new(),
+            folders: [(String::new(), folder.clone())].into(),
+            kill: Some(folder.clone()),
+        });
+        let without_kill = unified.clone().map(|groups| Cgroups {
+            kill: None,
+            ..groups
+        });
+        let old = in_version_1(&mounts).ok();
+        for groups in [unified, without_kill, old].into_iter().flatten() {
+            let limits = Limits::default();
+            let (Ok(held), Ok(mut left)) =
+                (groups.place(&limits, true), groups.place(&limits, true))
+            else {
+                continue;
+            };
+            let folders: Vec<PathBuf> = left.folders().into_iter().map(Into::into).collect();
+            let mut living = std::process::Command::new("sleep")
+                .arg("300")
+                .spawn()
+                .unwrap();
+            for folder in held.folders() {
+                std::fs::write(folder.join("cgroup.procs"), living.id().to_string()).unwrap();
+            }
+            let survivors = leave(&mut left, 3);
+            groups.sweep();
+            for mut child in survivors {
+                use std::os::unix::process::ExitStatusExt as _;
+                // Hangs, and so fails, if it was not killed.
+                assert_eq!(child.wait().unwrap().signal(), Some(9), "{groups:?}");
+            }
+            for folder in folders {
+                assert!(!folder.exists(), "{}", folder.display());
+            }
+            assert!(living.try_wait().unwrap().is_none(), "its worker lives");
+            assert!(held.folders().iter().all(|folder| folder.is_dir()));
+            living.kill().unwrap();
+            living.wait().unwrap();
+        }
     }
 
     #[test]

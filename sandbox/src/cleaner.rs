@@ -44,18 +44,23 @@ impl Remains {
         let id = i32::try_from(self.child.id()).unwrap_or_default();
         let leader = Self::handle(id);
         let since = Stopwatch::start();
-        if self.is_keeper && !self.is_over(leader.as_ref(), BY_ITSELF) {
-            tree::kill_below(id);
-        }
-        if let Some(first) = &self.first {
+        let mut left = Vec::new();
+        match &self.first {
             // It may be gone already.
-            let _ = pidfd_send_signal(first, Signal::KILL);
+            Some(first) => drop(pidfd_send_signal(first, Signal::KILL)),
+            None if self.is_keeper && is_over(leader.as_ref(), BY_ITSELF) => {}
+            // Either a keeper that hangs, or a sandbox that is not known to stand: a first process that
+            // waits for its launcher would wait for ever for one that is gone.
+            None => {
+                if !end_below(id, leader.as_ref(), GONE) {
+                    left.push("what it started");
+                }
+            }
         }
         // Likewise.
         let _ = self.child.kill();
-        let mut left = Vec::new();
         for (what, handle) in [("its first process", &self.first), ("itself", &leader)] {
-            if !self.is_over(handle.as_ref(), GONE.saturating_sub(since.elapsed())) {
+            if !is_over(handle.as_ref(), GONE.saturating_sub(since.elapsed())) {
                 left.push(what);
             }
         }
@@ -80,20 +85,49 @@ impl Remains {
             )),
         }
     }
+}
 
-    /// Waits until the process is gone; one without a handle is.
-    fn is_over(&self, handle: Option<&OwnedFd>, limit: Duration) -> bool {
-        let Some(handle) = handle else { return true };
-        let since = Stopwatch::start();
-        loop {
-            let left = limit.saturating_sub(since.elapsed());
-            let mut wanted = [PollFd::new(handle, PollFlags::IN)];
-            let limit = Timespec::try_from(left).ok();
-            match poll(&mut wanted, limit.as_ref()) {
-                Ok(0) => return false,
-                Ok(_) => return true,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return false,
+/// Waits until the process is gone; one without a handle is.
+fn is_over(handle: Option<&OwnedFd>, limit: Duration) -> bool {
+    let Some(handle) = handle else { return true };
+    let since = Stopwatch::start();
+    loop {
+        let left = limit.saturating_sub(since.elapsed());
+        let mut wanted = [PollFd::new(handle, PollFlags::IN)];
+        let limit = Timespec::try_from(left).ok();
+        match poll(&mut wanted, limit.as_ref()) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Kills everything below a process that was started, and tells whether all of it is gone.
+fn end_below(leader: i32, handle: Option<&OwnedFd>, limit: Duration) -> bool {
+    if let Some(handle) = handle {
+        // It starts nothing further. Being stopped does not keep it from being killed.
+        let _ = pidfd_send_signal(handle, Signal::STOP);
+    }
+    let since = Stopwatch::start();
+    loop {
+        let found = tree::below(leader).into_iter();
+        let living: Vec<OwnedFd> = found
+            .filter_map(Remains::handle)
+            // Who is over stays in the list until its parent looks.
+            .filter(|handle| !is_over(Some(handle), Duration::ZERO))
+            .collect();
+        if living.is_empty() {
+            return true;
+        }
+        for handle in &living {
+            // It may have ended meanwhile.
+            let _ = pidfd_send_signal(handle, Signal::KILL);
+        }
+        for handle in &living {
+            if !is_over(Some(handle), limit.saturating_sub(since.elapsed())) {
+                return false;
             }
         }
     }
@@ -167,6 +201,42 @@ impl Drop for Cleaner {
         self.work = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// A launcher whose sandbox was never heard of, as it is when a run is dropped while it begins: with
+    /// no handle of its first process and no group, and with a process below that outlives its parent.
+    #[test]
+    fn a_sandbox_that_was_not_heard_of_yet_is_ended() {
+        let script = "trap '' HUP TERM; (setsid sh -c 'trap \"\" HUP TERM; echo $$; sleep 300 & wait'; :) & \
+                      wait";
+        for is_keeper in [false, true] {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).process_group(0);
+            let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+            let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+            let below: i32 = said.next().unwrap().unwrap().parse().unwrap();
+            let handle = Remains::handle(below).unwrap();
+            assert!(!is_over(Some(&handle), Duration::ZERO));
+            let remains = Remains {
+                child,
+                first: None,
+                is_keeper,
+                group: None,
+            };
+            assert_eq!(remains.end(), Ok(()));
+            assert!(is_over(Some(&handle), Duration::ZERO));
+            // Nobody holds its output open: the last one is gone, too.
+            assert!(said.next().is_none());
         }
     }
 }

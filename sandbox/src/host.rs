@@ -1,7 +1,6 @@
 //! A worker's place for rooms, and what all of them share.
 
 use std::fs::File;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::own_folder::OwnFolder;
 use crate::probe::Probe;
 use crate::room::Room;
 use crate::settings::Settings;
-use crate::shared::{Shared, make};
+use crate::shared::{Shared, make, random};
 use crate::starter::Starter;
 use crate::task::Relay;
 use crate::{Error, etc, folder};
@@ -129,13 +128,6 @@ impl Host {
             cleaner.is_done().await;
         }
     }
-}
-
-/// A number that a program inside cannot guess.
-fn random() -> u64 {
-    // The standard library keys its hashes with the system's random numbers.
-    let state = std::hash::RandomState::new();
-    state.build_hasher().finish()
 }
 
 /// Removes the folders of workers that are gone.

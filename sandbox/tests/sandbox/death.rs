@@ -1,12 +1,14 @@
 //! Nothing survives: not the program's end, not the run's, not the worker's.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use skillopt_sandbox::{Ending, Host, Limits, Policy};
+use tempfile::TempDir;
 
 use crate::support::{Place, block_on, everywhere, marked, marker, only, said, settings, shell};
 
@@ -61,14 +63,9 @@ fn dropped(place: &Place) {
     assert_eq!(marked(&marker), [0; 0]);
 }
 
-fn killed_worker(place: &Place) {
-    let policy = match place.level() {
-        skillopt_sandbox::Level::Landlock => "landlock",
-        _ => "bubblewrap",
-    };
-    let (words, _dir) = only("death::the_worker_to_be_killed");
-    let folder = place.dir.path().join("victim");
-    let marker = marker();
+/// Starts a worker that is to be killed, and returns it when its program runs.
+fn victim(folder: &Path, policy: &str, marker: &str) -> (Child, TempDir) {
+    let (words, dir) = only("death::the_worker_to_be_killed");
     let mut victim = Command::new(&words[0])
         .args(&words[1..])
         .env(VICTIM, format!("{} {policy} {marker}", folder.display()))
@@ -78,11 +75,15 @@ fn killed_worker(place: &Place) {
     let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
     let mut lines = lines.map(Result::unwrap);
     lines.find(|line| line.ends_with("up")).unwrap();
-    assert!(!marked(&marker).is_empty());
-    victim.kill().unwrap();
-    victim.wait().unwrap();
+    assert!(!marked(marker).is_empty());
+    (victim, dir)
+}
+
+/// Waits until nobody has the marker any more.
+#[track_caller]
+fn all_end(marker: &str) {
     // Also who was only just being started.
-    while let Some(pid) = marked(&marker).first() {
+    while let Some(pid) = marked(marker).first() {
         let pid = Pid::from_raw(*pid).unwrap();
         if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) {
             let mut wanted = [PollFd::new(&handle, PollFlags::IN)];
@@ -91,6 +92,19 @@ fn killed_worker(place: &Place) {
             assert_eq!(ended, 1, "{pid:?} survives its worker");
         }
     }
+}
+
+fn killed_worker(place: &Place) {
+    let policy = match place.level() {
+        skillopt_sandbox::Level::Landlock => "landlock",
+        _ => "bubblewrap",
+    };
+    let folder = place.dir.path().join("victim");
+    let marker = marker();
+    let (mut victim, _dir) = victim(&folder, policy, &marker);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    all_end(&marker);
 
     // The next worker removes what the killed one could not.
     let rooms = folder.join("rooms");
@@ -98,6 +112,37 @@ fn killed_worker(place: &Place) {
     assert!(left() > 0);
     drop(Host::open(settings(&folder, Policy::None)).unwrap());
     assert_eq!(left(), 0);
+}
+
+/// What ends a killed worker's program is stopped: the next worker does it, where there are groups.
+#[test]
+fn a_killed_workers_group_is_ended_by_the_next_worker() {
+    let place = Place::new(Policy::None);
+    if place.host.offers().cgroups.is_err() {
+        return;
+    }
+    let folder = place.dir.path().join("victim");
+    let marker = marker();
+    let (mut victim, _dir) = victim(&folder, "none", &marker);
+    let id = victim.id();
+    let children = std::fs::read_dir(format!("/proc/{id}/task"))
+        .unwrap()
+        .flatten();
+    let children = children.flat_map(|thread| {
+        let list = std::fs::read_to_string(thread.path().join("children")).unwrap();
+        let all: Vec<i32> = list
+            .split_whitespace()
+            .map(|word| word.parse().unwrap())
+            .collect();
+        all
+    });
+    let keeper = Pid::from_raw(children.last().unwrap()).unwrap();
+    kill_process(keeper, Signal::STOP).unwrap();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert!(!marked(&marker).is_empty(), "it survives by itself");
+    drop(Host::open(settings(&folder, Policy::None)).unwrap());
+    all_end(&marker);
 }
 
 /// Is killed by another test, which starts it with a variable; alone it has nothing to do.
