@@ -6,7 +6,7 @@ use skillopt_runtime::clock::Stopwatch;
 
 /// How long anything may take before a test gives up. Far above what is needed, since the machine
 /// may be busy with other tests.
-pub const LONG: Duration = Duration::from_secs(90);
+pub const LONG: Duration = Duration::from_secs(240);
 
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(2);
