@@ -16,8 +16,8 @@ use nix::unistd::Pid;
 use serde::Serialize;
 use skillopt_runtime::clock::Stopwatch;
 
+use crate::chance::random;
 use crate::limits::{Limits, OWN_THREADS};
-use crate::shared::random;
 
 const PREFIX: &str = "skillopt-sandbox-";
 /// How far below its limit a group may have stayed that was refused memory, in bytes: the kernel counts

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::chance::random;
 use crate::cleaner::Cleaner;
 use crate::level::{Level, Policy};
 use crate::limits::Limits;
@@ -14,7 +15,7 @@ use crate::own_folder::OwnFolder;
 use crate::probe::Probe;
 use crate::room::Room;
 use crate::settings::Settings;
-use crate::shared::{Shared, make, random};
+use crate::shared::{Shared, make};
 use crate::starter::Starter;
 use crate::task::Relay;
 use crate::{Error, etc, folder};

@@ -11,6 +11,7 @@
 
 mod bubblewrap;
 mod cgroup;
+mod chance;
 mod check;
 mod cleaner;
 mod collect;

@@ -1,7 +1,6 @@
 //! What a host and its rooms share, as long as one of them is there.
 
 use std::fs::File;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -49,11 +48,4 @@ pub(crate) fn make(folder: &Path, is_shared: bool) -> Result<(), Error> {
         .mode(0o700)
         .create(folder)
         .map_err(Error::io("make", folder))
-}
-
-/// A number that a program inside cannot guess.
-pub(crate) fn random() -> u64 {
-    // The standard library keys its hashes with the system's random numbers.
-    let state = std::hash::RandomState::new();
-    state.build_hasher().finish()
 }
