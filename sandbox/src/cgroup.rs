@@ -142,7 +142,7 @@ impl Cgroups {
         };
         let folders: Vec<PathBuf> = group.folders().into_iter().map(Path::to_path_buf).collect();
         for folder in folders {
-            let lock = Claim::lock(&folder).ok()?;
+            let lock = Claim::lock(&folder, FlockArg::LockExclusiveNonblock).ok()?;
             group.claims.push(Claim {
                 folder,
                 lock: Some(lock),
@@ -165,13 +165,10 @@ impl Claim {
     fn make(folder: PathBuf) -> Result<Self, String> {
         for _ in 0..CLAIMS {
             make(&folder)?;
-            let lock = match Self::lock(&folder) {
+            // Another worker may have found it before it was locked, and is about to remove it.
+            let lock = match Self::lock(&folder, FlockArg::LockExclusive) {
                 Ok(lock) => Some(lock),
-                // Another worker found it before it was locked, and is about to remove it.
-                Err(Errno::EWOULDBLOCK | Errno::ENOENT | Errno::ENODEV) => {
-                    std::thread::yield_now();
-                    continue;
-                }
+                Err(Errno::EINTR | Errno::ENOENT | Errno::ENODEV) => continue,
                 Err(_) => None,
             };
             if folder.is_dir() {
@@ -184,10 +181,10 @@ impl Claim {
         ))
     }
 
-    fn lock(folder: &Path) -> Result<Flock<File>, Errno> {
+    fn lock(folder: &Path, how: FlockArg) -> Result<Flock<File>, Errno> {
         let code = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or_default());
         let file = File::open(folder).map_err(code)?;
-        Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno)
+        Flock::lock(file, how).map_err(|(_, errno)| errno)
     }
 }
 
